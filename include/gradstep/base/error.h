@@ -1,0 +1,45 @@
+// The errors that a user, a file or a device can cause. Each message is one line: what, where, what to do.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "gradstep/base/exit_code.h"
+
+namespace gradstep {
+
+// Base of them all. The program prints what() behind "gradstep: " on stderr and leaves with exit_code().
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), exit_code_(code) {}
+  [[nodiscard]] ExitCode exit_code() const { return exit_code_; }
+
+ private:
+  ExitCode exit_code_;
+};
+
+// A flag, config key, option or output folder that cannot be used.
+class ConfigError : public Error {
+ public:
+  explicit ConfigError(const std::string& message) : Error(ExitCode::kUsage, message) {}
+};
+
+// A data set that is missing, broken or of the wrong kind.
+class DataError : public Error {
+ public:
+  explicit DataError(const std::string& message) : Error(ExitCode::kData, message) {}
+};
+
+// A model or checkpoint file that cannot be read or written.
+class CheckpointError : public Error {
+ public:
+  explicit CheckpointError(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
+};
+
+// Too many updates in a row were not finite.
+class Diverged : public Error {
+ public:
+  explicit Diverged(const std::string& message) : Error(ExitCode::kDiverged, message) {}
+};
+
+}  // namespace gradstep

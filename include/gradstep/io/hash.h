@@ -1,0 +1,15 @@
+// Hashes of bytes and files: MD5 and SHA-256 for downloads, XXH3 for our own files and fingerprints.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace gradstep {
+
+// Lower-case hexadecimal. Files are read in pieces; throws std::system_error when a file cannot be read.
+[[nodiscard]] std::string md5_file(const std::string& path);
+[[nodiscard]] std::string sha256_file(const std::string& path);
+[[nodiscard]] std::string xxh3(const void* bytes, size_t size);
+
+}  // namespace gradstep

@@ -1,0 +1,35 @@
+// ConsoleSink: the lines and the progress bar that a person watches on stdout.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+
+#include "gradstep/report/sink.h"
+
+namespace gradstep {
+
+struct ConsoleOptions {
+  int64_t log_interval = 20;  // windows; 0: no window lines
+  int64_t total_updates = 0;  // for the bar and the time left
+  bool is_terminal = false;   // bar and carriage returns
+  bool quiet = false;         // only the last line
+  int width = 80;             // columns of the terminal
+};
+
+class ConsoleSink final : public Sink {
+ public:
+  // `out` stays the caller's.
+  ConsoleSink(std::FILE* out, ConsoleOptions options);
+  ~ConsoleSink() override;
+  void window(const WindowRow& row) override;
+  void eval(const EvalRow& row) override;
+  void event(const EventRow& row) override;
+  void end(const RunEnd& row) override;
+  void flush() override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gradstep

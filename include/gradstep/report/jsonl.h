@@ -1,0 +1,32 @@
+// JsonlSink: metrics.jsonl, one JSON object a line. Keys and their meaning: docs/design.md.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gradstep/report/sink.h"
+
+namespace gradstep {
+
+// Numbers in shortest round-trip form; a number that is not finite as the string "NaN", "Infinity" or "-Infinity".
+[[nodiscard]] std::string window_row_json(const WindowRow& row);
+[[nodiscard]] std::string eval_row_json(const EvalRow& row);
+[[nodiscard]] std::string event_row_json(const EventRow& row);
+
+class JsonlSink final : public Sink {
+ public:
+  // Appends to `path`. Rows are buffered and written at least every second, on flush() and at the end, only whole lines.
+  explicit JsonlSink(const std::string& path);
+  ~JsonlSink() override;
+  void window(const WindowRow& row) override;
+  void eval(const EvalRow& row) override;
+  void event(const EventRow& row) override;
+  void end(const RunEnd& row) override;
+  void flush() override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gradstep

@@ -1,0 +1,84 @@
+// Sink: where the rows of a run go. The interface behind which console, metrics.jsonl and later writers stand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gradstep/base/step_report.h"
+
+namespace gradstep {
+
+// One window: what the engine did, and what it cost.
+struct WindowRow {
+  StepReport step;
+  int64_t window_of_epoch = 0;  // from 1
+  int64_t samples = 0;          // cumulative, over all ranks
+  double samples_per_s = 0;     // this window's samples over all ranks / wall time since the last row, less evaluation and saving
+  double time_data = 0;         // seconds waited for the loader
+  double time_step = 0;         // seconds in Engine::step
+  int64_t memory = 0;           // bytes: resident set on a CPU, allocated on an accelerator
+};
+
+// One evaluation.
+struct EvalRow {
+  int64_t update = 0;
+  int64_t epoch = 0;     // of the last window consumed, from 0
+  double val_loss = 0;   // mean over real samples
+  double val_acc = 0;    // hits / samples
+  double val_top5 = 0;
+  int64_t samples = 0;
+  double time_eval = 0;  // seconds
+  bool best = false;     // better than all before it
+};
+
+// How a run ended.
+struct RunEnd {
+  int64_t update = 0;
+  int64_t total_updates = 0;
+  int64_t samples = 0;
+  int64_t skipped_total = 0;
+  double seconds = 0;             // of training, evaluation included
+  std::string reason;             // "done", "early stop", "SIGTERM" ...
+  std::optional<EvalRow> last_eval;
+  std::optional<EvalRow> best_eval;
+  std::string model_path;         // empty: none written
+};
+
+// Something worth a row of its own that is neither: {"event": name, key: value ...}. Keys in order; values are text.
+struct EventRow {
+  std::string name;
+  int64_t update = 0;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+// Calls come from one thread, in the order of the run. A sink that cannot write throws std::system_error.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void window(const WindowRow& row) = 0;
+  virtual void eval(const EvalRow& row) = 0;
+  virtual void event(const EventRow& row) = 0;
+  virtual void end(const RunEnd& row) = 0;
+  // Makes what was written so far visible to readers of the file.
+  virtual void flush() {}
+};
+
+// Hands each row to each of its sinks, in order. Empty: reports go nowhere.
+class SinkList final : public Sink {
+ public:
+  void add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+  void window(const WindowRow& row) override;
+  void eval(const EvalRow& row) override;
+  void event(const EventRow& row) override;
+  void end(const RunEnd& row) override;
+  void flush() override;
+
+ private:
+  std::vector<std::unique_ptr<Sink>> sinks_;
+};
+
+}  // namespace gradstep

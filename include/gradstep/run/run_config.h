@@ -1,0 +1,77 @@
+// RunConfig: every setting of a training run, one field a flag. Filled from flags, environment, config file and defaults.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gradstep {
+
+// How often something happens: every N updates, epochs or seconds; never but at the end when value is 0.
+struct Interval {
+  enum class Unit { kUpdates, kEpochs, kSeconds };
+  double value = 0;
+  Unit unit = Unit::kUpdates;
+  bool operator==(const Interval&) const = default;
+};
+// "100", "1ep", "30s", "10m", "2h", "0". Throws ConfigError.
+[[nodiscard]] Interval parse_interval(const std::string& text);
+[[nodiscard]] std::string to_string(const Interval& interval);
+
+struct RunConfig {
+  // Data
+  std::string dataset = "fashion-mnist";
+  std::string data_dir;      // empty: default_data_dir(dataset)
+  double val_fraction = 0;   // of the training set, for evaluation instead of the test set; 0: use the test set
+  int64_t workers = 1;
+  // Model
+  std::string model = "mlp";
+  int64_t hidden = 256;
+  double dropout = 0;
+  // Length and batch
+  std::optional<int64_t> epochs;     // 1 where max_steps is not given either
+  std::optional<int64_t> max_steps;  // updates
+  int64_t batch_size = 32;           // micro-batch, per rank
+  int64_t grad_accum_steps = 4;
+  std::optional<int64_t> global_batch_size;  // over all ranks; exclusive with grad_accum_steps
+  // Optimizer
+  std::string opt = "adamw";  // adamw, sgd
+  double lr = 1e-3;
+  double min_lr = 0;
+  double weight_decay = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double momentum = 0.9;
+  bool nesterov = false;
+  bool decay_all = false;
+  std::string sched = "cosine";  // cosine, linear, constant
+  int64_t warmup_steps = 100;    // updates
+  double clip_grad = 0;          // 0: off
+  double label_smoothing = 0;
+  // Precision and machine
+  std::string precision = "auto";  // auto, fp32, bf16, fp16
+  std::string matmul = "auto";     // fp32 matrix products on a CPU: auto, torch, onednn
+  uint64_t seed = 0;
+  bool deterministic = false;
+  std::string device = "auto";  // auto, cpu, cuda, cuda:N
+  int64_t threads = 0;          // 0: cores within the cgroup quota
+  // Output
+  std::string output_dir;  // empty: runs/<dataset>-<model>-<time>
+  Interval eval_interval{1, Interval::Unit::kEpochs};
+  int64_t early_stop_patience = 0;  // evaluations without a better val_acc; 0: off
+  int64_t log_interval = 20;        // windows; 0: no lines
+  bool quiet = false;
+  bool dry_run = false;
+
+  // Samples of one update over all ranks.
+  [[nodiscard]] int64_t global_batch(int64_t world_size) const {
+    return global_batch_size ? *global_batch_size : batch_size * grad_accum_steps * world_size;
+  }
+};
+
+// Throws ConfigError, one line naming flag, value and cure, for a value out of range or a combination that makes no sense.
+// Needs neither data nor device.
+void validate(const RunConfig& config);
+
+}  // namespace gradstep
