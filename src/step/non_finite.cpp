@@ -44,8 +44,8 @@ std::string module_of(const std::string& parameter) {
   return dot == std::string::npos ? std::string("the root module") : "module " + parameter.substr(0, dot);
 }
 
-template <typename Visit>
-void for_each_tensor(c10::ArrayRef<c10::IValue> values, const Visit& visit) {
+template <typename Values, typename Visit>
+void for_each_tensor(const Values& values, const Visit& visit) {
   for (const c10::IValue& value : values) {
     if (value.isTensor()) visit(value.toTensor());
     if (value.isTensorList()) {
@@ -75,17 +75,30 @@ bool is_product(std::string_view op) {
          op.find("conv") != std::string_view::npos;
 }
 
-void on_end(const at::RecordFunction& op, at::ObserverContext*) {
+// What the start of an op, which alone sees its inputs, tells its end.
+struct OpContext final : at::ObserverContext {
+  std::string parameter;  // the first one among the inputs
+};
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   const at::DisableRecordFunctionGuard own_ops_are_not_watched;
   Watch& state = watch();
   const std::lock_guard<std::mutex> lock(state.mutex);
-  if (!state.first.empty()) return;
-  std::string parameter;
+  auto context = std::make_unique<OpContext>();
   for_each_tensor(op.inputs(), [&](const at::Tensor& tensor) {
     const auto found = state.parameter_of.find(memory_of(tensor));
-    if (found != state.parameter_of.end() && parameter.empty()) parameter = found->second;
+    if (found != state.parameter_of.end() && context->parameter.empty()) context->parameter = found->second;
   });
-  if (!parameter.empty()) state.last_parameter = parameter;
+  if (!context->parameter.empty()) state.last_parameter = context->parameter;
+  return context;
+}
+
+void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
+  const at::DisableRecordFunctionGuard own_ops_are_not_watched;
+  Watch& state = watch();
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (!state.first.empty() || context == nullptr) return;
+  const std::string& parameter = static_cast<OpContext*>(context)->parameter;
   Finding worst = Finding::kFinite;
   const std::string_view name = op.name();
   for_each_tensor(op.outputs(), [&](const at::Tensor& tensor) {
@@ -97,8 +110,6 @@ void on_end(const at::RecordFunction& op, at::ObserverContext*) {
   if (masked && !state.first_masked.empty()) return;
   (masked ? state.first_masked : state.first) = describe(name, parameter, state.last_parameter);
 }
-
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction&) { return nullptr; }
 
 }  // namespace
 
