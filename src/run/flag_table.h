@@ -18,11 +18,11 @@ enum class ValueKind { kSwitch, kInteger, kReal, kText };
 
 // What a reader sees of a flag, whatever settings struct it fills.
 struct FlagInfo {
-  std::string key;        // "batch_size": the key of the config file; the flag is --batch-size
-  std::string group;      // heading in the help
+  std::string key{};      // "batch_size": the key of the config file; the flag is --batch-size
+  std::string group{};    // heading in the help
   char short_name = 0;    // 'b'; 0: none
-  std::string metavar;    // "N"; empty: a switch
-  std::string help;       // one or two sentences without the default
+  std::string metavar{};  // "N"; empty: a switch
+  std::string help{};     // one or two sentences without the default
   std::vector<std::string> aliases{};  // other keys: "learning_rate"
   std::string default_text{};          // shown as the default; empty: what the default-made settings say
   ValueKind kind = ValueKind::kText;   // set by the makers below, as is the next
