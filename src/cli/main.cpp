@@ -1,0 +1,4 @@
+// The entry point of the program gradstep.
+#include "cli/app.h"
+
+int main(int argc, char** argv) { return gradstep::run_app(argc, argv); }
