@@ -104,7 +104,7 @@ std::vector<CommandInfo> make_commands() {
        .positional_help = "",
        .flags = std::move(train),
        .examples = {"gradstep train --epochs 3 -o runs/first", "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
-                    "GRADSTEP_LR=3e-4 gradstep train --config runs/first/config.toml -o runs/second"}},
+                    "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"}},
       {.name = "eval",
        .summary = "Loss, accuracy, top-5 and accuracy per class of a saved model.",
        .positional = "MODEL",

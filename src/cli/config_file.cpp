@@ -1,14 +1,14 @@
-// The config file: TOML through toml++, header-only in this one file.
+// The config file: TOML through toml++.
 #include "cli/config_file.h"
+
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
-
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 #include "cli/nearest.h"
 #include "gradstep/base/error.h"

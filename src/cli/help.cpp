@@ -22,6 +22,7 @@ constexpr ExitCodeLine kExitCodes[] = {
     {"138", "stopped by SIGUSR1, model saved"},
     {"143", "stopped by SIGTERM, model saved"},
 };
+constexpr size_t kFlagColumn = 32;
 constexpr char kPrecedence[] =
     "A flag wins over the variable GRADSTEP_<FLAG> of the environment (GRADSTEP_BATCH_SIZE=64), that over the config "
     "file (batch_size = 64), that over the default. Switches take =false too: --nesterov=false.";
@@ -68,7 +69,7 @@ std::string flag_help(const FlagInfo& flag, size_t width) {
   std::string text = flag.help;
   if (!flag.aliases.empty()) text += " Also " + aliases(flag, ", ") + ".";
   if (!flag.default_text.empty()) text += " [" + flag.default_text + "]";
-  return hanging(prefix, text, 34, width);
+  return hanging(prefix, text, kFlagColumn, width);
 }
 
 // Groups in the order of their first flag, with the flags in table order.
@@ -131,6 +132,16 @@ std::string markdown_command(const CommandInfo& command) {
   return text + "\n";
 }
 
+// The blocks with an empty line between two.
+std::string joined(const std::vector<std::string>& blocks) {
+  std::string text;
+  for (const std::string& block : blocks) {
+    if (!text.empty()) text += '\n';
+    text += block;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string program_help(int width) {
@@ -146,16 +157,21 @@ std::string program_help(int width) {
 
 std::string command_help(const CommandInfo& command, int width) {
   const auto columns = static_cast<size_t>(width);
-  std::string text = "usage: " + usage_line(command) + "\n\n" + hanging("", command.summary, 0, columns);
-  if (!command.positional.empty()) text += "\n" + hanging("  " + command.positional, command.positional_help, 12, columns);
-  for (const auto& [group, flags] : grouped(command)) {
-    text += "\n" + group + "\n";
-    for (const FlagInfo* flag : flags) text += flag_help(*flag, columns);
+  std::vector<std::string> blocks{"usage: " + usage_line(command) + "\n"};
+  const std::string defaults = command.flags.empty() ? "" : " Defaults stand in [brackets].";
+  blocks.push_back(hanging("", command.summary + defaults, 0, columns));
+  if (!command.positional.empty()) {
+    blocks.push_back(hanging("  " + command.positional, command.positional_help, 12, columns));
   }
-  if (command.name == "train") text += "\n" + hanging("", kPrecedence, 0, columns);
-  text += "\n" + exit_code_help(columns) + "\nExamples\n";
-  for (const std::string& example : command.examples) text += "  " + example + "\n";
-  return text;
+  for (const auto& [group, flags] : grouped(command)) {
+    blocks.push_back(group + "\n");
+    for (const FlagInfo* flag : flags) blocks.back() += flag_help(*flag, columns);
+  }
+  if (command.name == "train") blocks.push_back(hanging("", kPrecedence, 0, columns));
+  blocks.push_back(exit_code_help(columns));
+  blocks.emplace_back("Examples\n");
+  for (const std::string& example : command.examples) blocks.back() += "  " + example + "\n";
+  return joined(blocks);
 }
 
 std::string markdown_help() {
