@@ -1,5 +1,8 @@
 // Dispatch over the subcommands, and the one place that prints an error line.
+// no torch
 #include "cli/app.h"
+
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,8 +21,8 @@
 #include "cli/terminal.h"
 #include "cli/train_command.h"
 #include "cli/train_config.h"
-#include "cli/version.h"
 #include "gradstep/base/error.h"
+#include "gradstep/base/version.h"
 
 namespace gradstep {
 namespace {
@@ -112,9 +115,8 @@ int run_command(const std::string& name, const Words& words, bool quiet) {
 }
 
 int print_version() {
-  const std::string commit = git_commit();
-  return print("gradstep " + gradstep_version() + (commit.empty() ? "" : " (commit " + commit + ")") + ", LibTorch " +
-               torch_version() + "\n");
+  return print("gradstep " + std::string(version()) + " (commit " + std::string(git_commit()) + "), LibTorch " +
+               TORCH_VERSION + "\n");
 }
 
 [[noreturn]] void refuse(const std::string& word) {

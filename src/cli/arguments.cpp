@@ -1,4 +1,5 @@
 // Registers the flags of a table with CLI11, lets it split the arguments, and words what it refuses in our way.
+// no torch
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
 // The flags of eval and fetch, and the four subcommands with their positional arguments and examples.
+// no torch
 #include "cli/command_info.h"
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
 // The config file: TOML through toml++.
+// no torch
 #include "cli/config_file.h"
 
 #include <toml++/toml.h>

@@ -1,4 +1,5 @@
 // Lays the flags of a subcommand out in groups and columns, for a terminal and as Markdown.
+// no torch
 #include "cli/help.h"
 
 #include <algorithm>

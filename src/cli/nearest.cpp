@@ -1,4 +1,5 @@
 // Edit distance (optimal string alignment) over a short list of names.
+// no torch
 #include "cli/nearest.h"
 
 #include <algorithm>

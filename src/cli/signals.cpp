@@ -1,4 +1,5 @@
 // Signal handlers: each does one atomic exchange, and the second SIGINT an _exit. All of it is async-signal-safe.
+// no torch
 #include "cli/signals.h"
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
 // Asks the kernel about terminals and standard streams.
+// no torch
 #include "cli/terminal.h"
 
 #include <fcntl.h>

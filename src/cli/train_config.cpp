@@ -1,4 +1,5 @@
 // Lays config file, environment and flags over the defaults, the later ones winning.
+// no torch
 #include "cli/train_config.h"
 
 #include <unistd.h>

@@ -155,7 +155,8 @@ class ConsoleSink::Impl {
 
   std::string erased() {
     if (drawn_ == 0) return "";
-    const std::string text = "\r" + std::string(drawn_, ' ') + "\r";
+    std::string text(drawn_ + 2, ' ');
+    text.front() = text.back() = '\r';
     drawn_ = 0;
     return text;
   }

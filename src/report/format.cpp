@@ -31,9 +31,13 @@ std::string shortest_text(double value) {
 }
 
 std::string thousands_text(int64_t value) {
-  std::string text = std::to_string(value);
+  const std::string digits = std::to_string(value);
   const size_t first_digit = value < 0 ? 1 : 0;
-  for (size_t i = text.size(); i > first_digit + 3;) text.insert(i -= 3, ",");
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > first_digit && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 
@@ -54,7 +58,10 @@ std::string duration_text(double seconds) {
   constexpr double kLongest = 1e9;
   if (!(seconds >= 0) || seconds > kLongest) return "?";
   const auto whole = static_cast<int64_t>(std::llround(seconds));
-  const auto two = [](int64_t value) { return (value < 10 ? "0" : "") + std::to_string(value); };
+  const auto two = [](int64_t value) {
+    std::string text(value < 10 ? 1 : 0, '0');
+    return text += std::to_string(value);
+  };
   const std::string tail = two(whole % 60);
   if (whole < 3600) return std::to_string(whole / 60) + ":" + tail;
   return std::to_string(whole / 3600) + ":" + two(whole / 60 % 60) + ":" + tail;

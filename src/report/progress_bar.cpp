@@ -29,8 +29,10 @@ std::string bar_text(const Progress& progress, int columns) {
       progress.total > 0 ? std::clamp(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0.0, 1.0) : 0;
   std::string head, tail = std::to_string(progress.done);
   if (progress.total > 0) {
-    head = std::to_string(static_cast<int>(part * 100)) + "% ";
-    head.insert(0, 5 - std::min<size_t>(5, head.size()), ' ');
+    const int percent = static_cast<int>(part * 100);
+    if (percent < 100) head += ' ';
+    if (percent < 10) head += ' ';
+    head += std::to_string(percent) + "% ";
     tail += "/" + std::to_string(progress.total);
     if (std::isfinite(progress.seconds_left)) tail += " | " + duration_text(progress.seconds_left) + " left";
   } else {
