@@ -15,11 +15,12 @@ struct StepReport {
   double grad_norm = 0;       // global 2-norm, unscaled, before the clip
   double loss_scale = 1;      // as used
   bool skipped = false;       // the gradients were not finite and nothing was changed
+  bool diverged = false;      // this was one skip too many in a row: the run should end
   int64_t skipped_total = 0;  // skips so far, this one included
   int64_t samples = 0;        // of this window, over all ranks
   double divisor = 0;         // total weight of this window: samples, or target tokens that count
   int64_t num_micro_batches = 0;  // on this rank
-  std::string first_non_finite;   // only at the first skip of a row of skips: op and parameter where it began
+  std::string first_non_finite;   // at the first skip of a row, and where diverged: op and parameter where it began
 };
 
 }  // namespace gradstep

@@ -10,6 +10,7 @@ namespace gradstep {
 // Lower-case hexadecimal. Files are read in pieces; throws std::system_error when a file cannot be read.
 [[nodiscard]] std::string md5_file(const std::string& path);
 [[nodiscard]] std::string sha256_file(const std::string& path);
+// XXH3, 64 bits, as `xxhsum -H3` prints it.
 [[nodiscard]] std::string xxh3(const void* bytes, size_t size);
 
 }  // namespace gradstep

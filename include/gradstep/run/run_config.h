@@ -68,10 +68,20 @@ struct RunConfig {
   [[nodiscard]] int64_t global_batch(int64_t world_size) const {
     return global_batch_size ? *global_batch_size : batch_size * grad_accum_steps * world_size;
   }
+  bool operator==(const RunConfig&) const = default;
 };
 
 // Throws ConfigError, one line naming flag, value and cure, for a value out of range or a combination that makes no sense.
-// Needs neither data nor device.
+// Needs neither data nor device. A warm-up longer than the run is found here when max_steps is given; otherwise the caller
+// calls check_warmup() as soon as the number of updates is known.
 void validate(const RunConfig& config);
+
+// Throws ConfigError naming both numbers when the warm-up is longer than the run (case B2).
+void check_warmup(int64_t warmup_steps, int64_t total_updates);
+
+// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git commit (empty:
+// unknown) in its first lines. `gradstep train --config` reads it back to the same settings.
+[[nodiscard]] std::string resolved_config_toml(const RunConfig& config, const std::string& version,
+                                               const std::string& git_commit);
 
 }  // namespace gradstep

@@ -1,0 +1,127 @@
+# Pure questions about a folder that holds LibTorch: version, kind, libraries, include folders. No target is made here, so that a
+# script can test it with a folder of empty files (tests/setup/torch_layout_test.cmake).
+
+set(GRADSTEP_TORCH_OLDEST 2.11)
+
+# Version of the LibTorch in `root`, such as 2.13.0+cpu; empty when nothing there tells.
+function(gradstep_torch_version root out)
+  set(${out} "" PARENT_SCOPE)
+  if(EXISTS "${root}/version.py")  # a wheel
+    file(STRINGS "${root}/version.py" lines REGEX "^__version__")
+    if(lines MATCHES "['\"]([0-9][^'\"]*)['\"]")
+      set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+      return()
+    endif()
+  endif()
+  if(EXISTS "${root}/build-version")  # a LibTorch archive
+    file(STRINGS "${root}/build-version" lines LIMIT_COUNT 1)
+    set(${out} "${lines}" PARENT_SCOPE)
+    return()
+  endif()
+  foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(EXISTS "${root}/include/${header}")
+      file(STRINGS "${root}/include/${header}" lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+      string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
+      list(LENGTH numbers count)
+      if(count EQUAL 3)
+        list(JOIN numbers "." version)
+        set(${out} "${version}" PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
+# Why the LibTorch in `root` cannot be used, one line with what to do; empty when it can.
+function(gradstep_torch_refusal root out)
+  set(${out} "" PARENT_SCOPE)
+  set(cure "pip install torch==2.13.0 there, or name another with -DGRADSTEP_TORCH_ROOT=<folder with include/ and lib/>")
+  if(NOT EXISTS "${root}/lib/libtorch_cpu.so" AND NOT EXISTS "${root}/share/cmake/Torch/TorchConfig.cmake")
+    set(${out} "no LibTorch in ${root} (lib/libtorch_cpu.so is missing); ${cure}" PARENT_SCOPE)
+    return()
+  endif()
+  gradstep_torch_version("${root}" version)
+  if(NOT version)
+    set(${out} "cannot tell the version of the LibTorch in ${root}; ${cure}" PARENT_SCOPE)
+  elseif(version VERSION_LESS GRADSTEP_TORCH_OLDEST)
+    set(${out} "LibTorch ${version} in ${root} is too old, gradstep needs ${GRADSTEP_TORCH_OLDEST} or newer; ${cure}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The root of the LibTorch at `path`: itself, or the folder that its share/cmake/Torch belongs to; empty when it has none.
+function(gradstep_torch_root_of path out)
+  set(${out} "" PARENT_SCOPE)
+  cmake_path(SET path NORMALIZE "${path}")
+  if(path MATCHES "^(.*)/share/cmake/?$" OR path MATCHES "^(.*)/share/cmake/Torch/?$")
+    set(path "${CMAKE_MATCH_1}")
+  endif()
+  if(EXISTS "${path}/lib/libtorch_cpu.so" OR EXISTS "${path}/share/cmake/Torch/TorchConfig.cmake")
+    string(REGEX REPLACE "/$" "" path "${path}")
+    set(${out} "${path}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The wheel in `root`. Sets, with `prefix` before each name:
+#   IS_WHEEL       whether it is one: only those are imported by us
+#   LIBRARIES      full paths, in link order
+#   INCLUDE_DIRS   folders
+#   DEFINITIONS    macros for every file that includes its headers
+#   KEEP           libraries that must stay linked even where no symbol of theirs is used: they register kernels
+#   HAS_CUDA       it was built for CUDA
+#   CUDA_MISSING   what hinders files that include CUDA headers, with the cure; empty: nothing
+function(gradstep_torch_wheel root prefix)
+  set(is_wheel FALSE)
+  if(EXISTS "${root}/version.py" AND EXISTS "${root}/lib/libtorch_cpu.so")
+    set(is_wheel TRUE)
+  endif()
+  set(libraries "${root}/lib/libtorch.so" "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
+  set(include_dirs "${root}/include" "${root}/include/torch/csrc/api/include")
+  set(definitions NDEBUG USE_DISTRIBUTED USE_C10D_GLOO)
+  set(keep "")
+  set(missing "")
+  # Wheels before the new ABI said so in their TorchConfig; later ones have the compiler's default.
+  if(EXISTS "${root}/share/cmake/Torch/TorchConfig.cmake")
+    file(STRINGS "${root}/share/cmake/Torch/TorchConfig.cmake" abi REGEX "_GLIBCXX_USE_CXX11_ABI=[01]")
+    if(abi MATCHES "(_GLIBCXX_USE_CXX11_ABI=[01])")
+      list(APPEND definitions "${CMAKE_MATCH_1}")
+    endif()
+  endif()
+
+  set(has_cuda FALSE)
+  if(EXISTS "${root}/lib/libtorch_cuda.so")
+    set(has_cuda TRUE)
+    list(APPEND libraries "${root}/lib/libc10_cuda.so")
+    list(APPEND keep "${root}/lib/libtorch_cuda.so")
+    # Beside torch in site-packages: nvidia/<package>/{include,lib} up to CUDA 12, nvidia/cu13/{include,lib} after.
+    cmake_path(GET root PARENT_PATH site_packages)
+    file(GLOB runtime LIST_DIRECTORIES FALSE "${site_packages}/nvidia/*/lib/libcudart.so*" "${root}/lib/libcudart*.so*")
+    file(GLOB nvidia_includes LIST_DIRECTORIES TRUE "${site_packages}/nvidia/*/include")
+    foreach(header cuda_runtime_api.h nccl.h crt/host_defines.h)
+      file(GLOB found "${site_packages}/nvidia/*/include/${header}")
+      if(NOT found)
+        list(APPEND missing ${header})
+      endif()
+    endforeach()
+    if(NOT runtime)
+      list(APPEND missing libcudart.so)
+    endif()
+    if(missing)
+      list(JOIN missing ", " missing)
+      string(PREPEND missing "missing beside torch: ")
+      string(APPEND missing "; pip install nvidia-cuda-runtime, nvidia-nccl or nvidia-cuda-crt of torch's CUDA version")
+    else()
+      list(GET runtime 0 runtime)
+      list(APPEND libraries "${runtime}")
+      list(APPEND include_dirs ${nvidia_includes})
+      list(APPEND definitions GRADSTEP_WITH_CUDA USE_C10D_NCCL)
+    endif()
+  endif()
+
+  set(${prefix}IS_WHEEL ${is_wheel} PARENT_SCOPE)
+  set(${prefix}LIBRARIES "${libraries}" PARENT_SCOPE)
+  set(${prefix}INCLUDE_DIRS "${include_dirs}" PARENT_SCOPE)
+  set(${prefix}DEFINITIONS "${definitions}" PARENT_SCOPE)
+  set(${prefix}KEEP "${keep}" PARENT_SCOPE)
+  set(${prefix}HAS_CUDA ${has_cuda} PARENT_SCOPE)
+  set(${prefix}CUDA_MISSING "${missing}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,95 @@
+// Engine: one call of step() turns one window into one update. Accumulation, precision, scale, check, clip, optimizer, schedule.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gradstep/base/step_report.h"
+#include "gradstep/data/batch.h"
+#include "gradstep/dist/grad_sync.h"
+#include "gradstep/dist/world.h"
+#include "gradstep/model/task.h"
+#include "gradstep/step/buffer_snapshot.h"
+#include "gradstep/step/grad_scaler.h"
+#include "gradstep/step/lr_schedule.h"
+#include "gradstep/step/optimizer.h"
+#include "gradstep/step/precision.h"
+
+namespace gradstep {
+
+struct EngineOptions {
+  OptimizerOptions optimizer;
+  LrSchedule schedule;
+  Precision precision = Precision::kFp32;
+  GradScalerOptions scaler;         // used by fp16 only
+  int64_t micro_batch = 32;         // samples that go through the model at once; changes memory and speed, not the update
+  double clip_grad = 0;             // global norm; 0: off
+  int64_t max_skips_in_a_row = 20;  // then StepReport::diverged
+  uint64_t seed = 0;                // of the windows' random numbers
+};
+
+// What the engine must remember between updates, besides parameters, moments and scale.
+struct EngineCounters {
+  int64_t windows = 0;        // consumed
+  int64_t updates = 0;        // applied
+  int64_t skipped_total = 0;
+  int64_t skips_in_a_row = 0;
+};
+
+class Engine {
+ public:
+  // The world must outlive the engine. Throws ConfigError for parameters that are not fp32 (naming the first, case D4), for
+  // a module without parameters, and for a schedule that makes no sense.
+  Engine(Task task, const EngineOptions& options, World& world);
+
+  // Consumes the window: `window.batch` as the data set stores it, on any device. Puts the module into training mode. One wait for the
+  // device. A window whose gradients are not finite changes nothing but the scale and the counts; the report
+  // says so. After an exception of the user's module gradients are empty, buffers are as before, autocast is off, and
+  // the same window may be given again.
+  StepReport step(const Window& window);
+
+  // For windows made by hand: inputs (n, ...), targets (n). `epoch` only labels the report.
+  StepReport step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch = 0);
+
+  // Learning rate of the next update.
+  [[nodiscard]] double next_lr() const { return options_.schedule.at(counters_.updates + 1); }
+  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  [[nodiscard]] const EngineOptions& options() const { return options_; }
+  [[nodiscard]] const Task& task() const { return task_; }
+  [[nodiscard]] FusedOptimizer& optimizer() { return optimizer_; }
+  [[nodiscard]] GradScaler& scaler() { return scaler_; }
+  [[nodiscard]] at::Device device() const { return device_; }
+
+ private:
+  double total_weight(const Window& window);
+  // Forward and backward of the whole window: gradients of loss_sum * scale / divisor, summed. Returns each micro-batch's loss sum.
+  std::vector<at::Tensor> accumulate(const Window& window, double divisor);
+  at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets, const at::Tensor& seed_grad);
+  void optimize(double lr);
+  // The only wait for the device: fills loss, norm and skipped, and mirrors the scale.
+  void read_back(const std::vector<at::Tensor>& loss_sums, StepReport& report);
+  double sum_over_ranks(double value);
+  void note_skip(const Window& window, StepReport& report);
+  void zero_grad();
+
+  Task task_;
+  EngineOptions options_;
+  World& world_;
+  FusedOptimizer optimizer_;
+  at::Device device_;
+  GradScaler scaler_;
+  GradSync grad_sync_;
+  BufferSnapshot buffers_;
+  EngineCounters counters_;
+  bool has_batch_norm_;
+  double host_scale_;     // mirror of the scaler's scale
+  std::string first_non_finite_;  // of the current row of skips
+  at::Tensor norm_;       // 0-dim fp32: of this update
+  at::Tensor found_inf_;  // 0-dim fp32: 1 when this update is skipped
+};
+
+}  // namespace gradstep

@@ -1,0 +1,100 @@
+// The data sets known by name: where they lie, how they are read, and how to get them.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+
+#include "data/missing.h"
+#include "gradstep/base/error.h"
+#include "gradstep/data/cifar.h"
+#include "gradstep/data/dataset.h"
+#include "gradstep/data/idx.h"
+
+namespace gradstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct KnownDataset {
+  std::string name;
+  std::string package_dir;  // of a Debian package; empty: none
+  std::string cure;
+  std::function<std::shared_ptr<const Dataset>(const std::string& data_dir, Split split)> load;
+};
+
+const std::vector<KnownDataset>& known_datasets() {
+  static const std::vector<KnownDataset> known = {
+      {"fashion-mnist", "/usr/share/datasets/fashion-mnist",
+       "run 'apt-get install dataset-fashion-mnist' or 'gradstep fetch fashion-mnist'",
+       [](const std::string& dir, Split split) { return load_idx_dataset("fashion-mnist", dir, split); }},
+      {"mnist", "", "run 'gradstep fetch mnist'",
+       [](const std::string& dir, Split split) { return load_idx_dataset("mnist", dir, split); }},
+      {"cifar10", "", "run 'gradstep fetch cifar10'",
+       [](const std::string& dir, Split split) { return load_cifar10(dir, split); }},
+  };
+  return known;
+}
+
+const KnownDataset* find_known(const std::string& name) {
+  for (const KnownDataset& known : known_datasets()) {
+    if (known.name == name) return &known;
+  }
+  return nullptr;
+}
+
+// Levenshtein's distance, one row of the table at a time.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+const KnownDataset& require_known(const std::string& name) {
+  if (const KnownDataset* const known = find_known(name)) return *known;
+  const auto nearest = std::ranges::min_element(
+      known_datasets(), {}, [&](const KnownDataset& known) { return edit_distance(name, known.name); });
+  std::string all;
+  for (const std::string& each : dataset_names()) all += (all.empty() ? "" : ", ") + each;
+  throw ConfigError("--dataset " + name + ": unknown data set, did you mean " + nearest->name + "? Known: " + all);
+}
+
+}  // namespace
+
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const KnownDataset& known : known_datasets()) names.push_back(known.name);
+  return names;
+}
+
+std::string default_data_dir(const std::string& name) {
+  const KnownDataset* const known = find_known(name);
+  std::error_code ignored;
+  if (known != nullptr && !known->package_dir.empty() && fs::is_directory(known->package_dir, ignored)) {
+    return known->package_dir;
+  }
+  return "data/" + name;
+}
+
+DataError missing_data(const std::string& name, const std::string& data_dir, const std::string& file) {
+  const KnownDataset* const known = find_known(name);
+  const std::string cure = known != nullptr ? known->cure + ", or give its folder with --data-dir" : "correct the folder";
+  std::error_code ignored;
+  if (!fs::is_directory(data_dir, ignored)) {
+    return DataError("data set " + name + ": there is no folder " + data_dir + "; " + cure);
+  }
+  return DataError("data set " + name + ": folder " + data_dir + " has no file " + file + "; " + cure);
+}
+
+std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir, Split split) {
+  const KnownDataset& known = require_known(name);
+  return known.load(data_dir.empty() ? default_data_dir(name) : data_dir, split);
+}
+
+}  // namespace gradstep

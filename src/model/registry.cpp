@@ -1,0 +1,47 @@
+// One entry a model.
+#include "gradstep/model/registry.h"
+
+#include <functional>
+#include <numeric>
+
+#include "gradstep/base/error.h"
+#include "gradstep/model/mlp.h"
+#include "gradstep/model/normalize.h"
+
+namespace gradstep {
+namespace {
+
+int64_t num_inputs(const DatasetSpec& spec) {
+  return std::accumulate(spec.input_shape.begin(), spec.input_shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+Task make_mlp(const ModelOptions& options, const DatasetSpec& spec) {
+  Mlp mlp(MlpOptions{.num_inputs = num_inputs(spec),
+                     .hidden = options.hidden,
+                     .num_classes = spec.num_classes,
+                     .dropout = options.dropout});
+  Task task = classification_task(mlp, options.label_smoothing);
+  task.prepare = [](const at::Tensor& inputs) { return normalize_bytes(inputs).flatten(1); };
+  return task;
+}
+
+void check_name(const std::string& name) {
+  if (name != "mlp") throw ConfigError("--model \"" + name + "\" is not known; models: mlp");
+}
+
+}  // namespace
+
+std::vector<std::string> model_names() { return {"mlp"}; }
+
+Task make_task(const ModelOptions& options, const DatasetSpec& spec) {
+  check_name(options.name);
+  return make_mlp(options, spec);
+}
+
+std::string describe_model(const ModelOptions& options, const DatasetSpec& spec) {
+  check_name(options.name);
+  return options.name + " " + std::to_string(num_inputs(spec)) + "-" + std::to_string(options.hidden) + "-" +
+         std::to_string(spec.num_classes);
+}
+
+}  // namespace gradstep

@@ -1,0 +1,1 @@
+// Home of the precompiled header: cmake compiles src/pch.h for this file, and every other target uses that.

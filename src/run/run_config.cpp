@@ -1,0 +1,130 @@
+// Reads and prints intervals, checks a RunConfig as a whole, and writes it as a config file.
+// no torch
+#include "gradstep/run/run_config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "gradstep/base/error.h"
+#include "run/flag_table.h"
+
+namespace gradstep {
+namespace {
+
+struct IntervalSuffix {
+  const char* text;
+  Interval::Unit unit;
+  double factor;  // to the unit
+};
+// From the longest time down, for printing.
+constexpr IntervalSuffix kSuffixes[] = {{"ep", Interval::Unit::kEpochs, 1},
+                                        {"h", Interval::Unit::kSeconds, 3600},
+                                        {"m", Interval::Unit::kSeconds, 60},
+                                        {"s", Interval::Unit::kSeconds, 1},
+                                        {"", Interval::Unit::kUpdates, 1}};
+constexpr double kMaxCount = 9007199254740992.0;  // above it doubles skip whole numbers
+
+// Without an exponent, whose e would read as the e of "ep".
+std::string plain_text(double value) {
+  char buffer[512];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed).ptr};
+}
+
+bool is_whole(double value) { return value == std::floor(value); }
+
+void reject(const std::string& message) { throw ConfigError(message); }
+
+void check_optimizer(const RunConfig& config) {
+  if (config.nesterov && config.opt != "sgd") {
+    reject("--nesterov belongs to --opt sgd, not to --opt " + config.opt + "; drop it or give --opt sgd");
+  }
+  if (config.nesterov && config.momentum == 0) {
+    reject("--nesterov needs a --momentum above 0, not 0; give one such as 0.9 or drop --nesterov");
+  }
+  if (config.min_lr > config.lr && config.sched != "constant") {
+    reject("--min-lr " + real_text(config.min_lr) + " is above --lr " + real_text(config.lr) +
+           "; lower --min-lr or raise --lr");
+  }
+}
+
+// TOML wants a point or an exponent in a float, and has 64-bit signed integers only.
+std::string toml_value(ValueKind kind, const std::string& text) {
+  if (kind == ValueKind::kSwitch) return text;
+  if (kind == ValueKind::kInteger && parse_integer(text)) return text;
+  if (kind == ValueKind::kReal) return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (code < 0x20 || code == 0x7f) {
+      constexpr char kHex[] = "0123456789ABCDEF";
+      quoted += {'\\', 'u', '0', '0', kHex[code >> 4], kHex[code & 15]};
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Interval parse_interval(const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::optional<double> number = parse_real(text.substr(0, digits));
+  for (const IntervalSuffix& suffix : kSuffixes) {
+    if (!number || text.substr(digits) != suffix.text) continue;
+    const double value = *number * suffix.factor;
+    if (value == 0) return {};
+    if (value > kMaxCount || (suffix.unit != Interval::Unit::kSeconds && !is_whole(value))) break;
+    return {value, suffix.unit};
+  }
+  throw ConfigError("interval '" + text + "': must be a number such as 100 (updates), 1ep, 30s, 10m or 2h, or 0");
+}
+
+std::string to_string(const Interval& interval) {
+  if (interval.value == 0) return "0";
+  for (const IntervalSuffix& suffix : kSuffixes) {
+    if (suffix.unit != interval.unit) continue;
+    const double count = interval.value / suffix.factor;
+    // Hours and minutes only where they are as exact as seconds.
+    if (suffix.factor != 1 && !is_whole(count)) continue;
+    return plain_text(count) + suffix.text;
+  }
+  return plain_text(interval.value);
+}
+
+void validate(const RunConfig& config) {
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    if (!flag.valid(config)) reject(complaint(flag_spelling(flag.info.key), flag.get(config), flag.info));
+  }
+  check_optimizer(config);
+  if (config.early_stop_patience > 0 && config.eval_interval.value == 0) {
+    reject("--early-stop-patience " + std::to_string(config.early_stop_patience) +
+           " needs evaluations on the way; give an --eval-interval such as 1ep");
+  }
+  if (config.max_steps) check_warmup(config.warmup_steps, *config.max_steps);
+}
+
+void check_warmup(int64_t warmup_steps, int64_t total_updates) {
+  if (warmup_steps <= total_updates) return;
+  reject("--warmup-steps " + std::to_string(warmup_steps) + " is more than the " + std::to_string(total_updates) +
+         " updates of the whole run; lower --warmup-steps (0: none) or train longer");
+}
+
+std::string resolved_config_toml(const RunConfig& config, const std::string& version,
+                                 const std::string& git_commit) {
+  std::string text = "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
+  text += "# gradstep " + version + ", commit " + (git_commit.empty() ? "unknown" : git_commit) + "\n";
+  std::string group;
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    // The two exclude each other, so only the one in force may stand in the file.
+    if (flag.info.key == "grad_accum_steps" && config.global_batch_size) continue;
+    if (flag.info.group != group) text += "\n# " + (group = flag.info.group) + "\n";
+    text += flag.info.key + " = " + toml_value(flag.info.kind, flag.get(config)) + "\n";
+  }
+  return text;
+}
+
+}  // namespace gradstep

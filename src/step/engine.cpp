@@ -1,0 +1,224 @@
+// The update, in the order of docs/design.md section 4.
+#include "gradstep/step/engine.h"
+
+#include <torch/torch.h>
+
+#include "gradstep/base/error.h"
+#include "gradstep/step/clip.h"
+#include "gradstep/step/micro_batches.h"
+#include "gradstep/step/non_finite.h"
+#include "gradstep/step/window_seed.h"
+
+namespace gradstep {
+namespace {
+
+// Inputs up to this size are prepared once a window: more would fall out of the processor's cache before it is used.
+constexpr int64_t kPrepareAtOnceBytes = int64_t{1} << 20;
+
+// Trainable parameters by name, each tensor once: named_parameters() lists a shared one under every name it has.
+NamedTensors trainable_parameters(const torch::nn::Module& module) {
+  NamedTensors parameters;
+  std::vector<const void*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const void* identity = item.value().unsafeGetTensorImpl();
+    if (!item.value().requires_grad() || std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;
+    if (item.value().scalar_type() != at::kFloat) {
+      throw ConfigError("parameter " + item.key() + " is " + c10::toString(item.value().scalar_type()) +
+                        ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
+                        "for the forward pass");
+    }
+    seen.push_back(identity);
+    parameters.emplace_back(item.key(), item.value());
+  }
+  if (parameters.empty()) throw ConfigError("the model has no parameters to train; register some with requires_grad");
+  return parameters;
+}
+
+bool contains_batch_norm(const torch::nn::Module& module) {
+  for (const auto& child : module.modules()) {
+    if (child->as<torch::nn::BatchNorm1dImpl>() || child->as<torch::nn::BatchNorm2dImpl>() ||
+        child->as<torch::nn::BatchNorm3dImpl>()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<at::Tensor> values(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
+}
+
+std::vector<at::Tensor> gradients(const NamedTensors& parameters) {
+  std::vector<at::Tensor> grads;
+  grads.reserve(parameters.size());
+  for (const auto& [name, parameter] : parameters) {
+    if (parameter.grad().defined()) grads.push_back(parameter.grad());
+  }
+  return grads;
+}
+
+at::Tensor scalar(double value, at::Device device) {
+  return at::full({}, value, at::TensorOptions(at::kFloat).device(device));
+}
+
+}  // namespace
+
+Engine::Engine(Task task, const EngineOptions& options, World& world)
+    : task_(std::move(task)),
+      options_(options),
+      world_(world),
+      optimizer_(trainable_parameters(*task_.module), options.optimizer),
+      device_(optimizer_.parameters().front().second.device()),
+      scaler_(options.precision == Precision::kFp16, options.scaler, device_),
+      grad_sync_(values(optimizer_.parameters()), world),
+      buffers_(*task_.module),
+      has_batch_norm_(contains_batch_norm(*task_.module)),
+      host_scale_(scaler_.scale()),
+      norm_(scalar(0, device_)),
+      found_inf_(scalar(0, device_)) {
+  validate(options_.schedule);
+  if (options_.micro_batch < 1) throw ConfigError("the micro-batch must be 1 sample or more");
+}
+
+StepReport Engine::step(const Window& window) {
+  StepReport report;
+  report.epoch = window.position.epoch;
+  report.lr = next_lr();
+  report.loss_scale = host_scale_;
+  report.samples = window.total_samples;
+  report.divisor = total_weight(window);
+
+  zero_grad();
+  buffers_.save();
+  const std::vector<at::Tensor> loss_sums = accumulate(window, report.divisor);
+  grad_sync_.sum_();
+  optimize(report.lr);
+  read_back(loss_sums, report);
+
+  if (report.skipped) {
+    note_skip(window, report);
+  } else {
+    ++counters_.updates;
+    counters_.skips_in_a_row = 0;
+  }
+  zero_grad();
+  report.num_micro_batches = static_cast<int64_t>(loss_sums.size());
+  report.window = ++counters_.windows;
+  report.update = counters_.updates;
+  report.skipped_total = counters_.skipped_total;
+  return report;
+}
+
+StepReport Engine::step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch) {
+  Window window;
+  window.batch = {inputs, targets};
+  window.position.epoch = epoch;
+  window.total_samples = static_cast<int64_t>(sum_over_ranks(static_cast<double>(inputs.size(0))));
+  return step(window);
+}
+
+double Engine::total_weight(const Window& window) {
+  if (!task_.weight) return static_cast<double>(window.total_samples);
+  return sum_over_ranks(window.batch.size() > 0 ? task_.weight(window.batch.targets) : 0.0);
+}
+
+double Engine::sum_over_ranks(double value) {
+  if (world_.size() == 1) return value;
+  at::Tensor total = at::full({}, value, at::TensorOptions(at::kDouble).device(device_));
+  world_.all_reduce_sum(total);
+  return total.item<double>();
+}
+
+std::vector<at::Tensor> Engine::accumulate(const Window& window, double divisor) {
+  if (!task_.module->is_training()) task_.module->train();
+  seed_generators(mix32(options_.seed, counters_.windows, world_.rank()), device_);
+  const at::Tensor targets = window.batch.targets.to(device_, /*non_blocking=*/true);
+  at::Tensor inputs = window.batch.inputs.to(device_, /*non_blocking=*/true);
+  const bool prepare_at_once =
+      task_.prepare && inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
+  if (prepare_at_once) inputs = task_.prepare(inputs);
+  // d(loss_sum * c)/d(loss_sum) is c: handing it to backward saves a product forward and one backward, bit for bit the same.
+  const at::Tensor seed_grad = scalar(host_scale_ / divisor, device_);
+  std::vector<at::Tensor> loss_sums;
+  for (const Range range : micro_batches(inputs.size(0), options_.micro_batch, has_batch_norm_)) {
+    const at::Tensor piece = inputs.narrow(0, range.begin, range.size());
+    loss_sums.push_back(forward_backward(task_.prepare && !prepare_at_once ? task_.prepare(piece) : piece,
+                                         targets.narrow(0, range.begin, range.size()), seed_grad));
+  }
+  return loss_sums;
+}
+
+at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& targets, const at::Tensor& seed_grad) {
+  try {
+    at::Tensor loss_sum;
+    {
+      const AutocastGuard autocast(device_.type(), options_.precision);
+      loss_sum = task_.loss_sum(task_.forward(inputs), targets);
+    }
+    TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat, "Task::loss_sum must give an fp32 scalar");
+    torch::autograd::backward({loss_sum}, {seed_grad});
+    return loss_sum.detach();
+  } catch (...) {
+    zero_grad();
+    buffers_.restore();
+    throw;
+  }
+}
+
+void Engine::optimize(double lr) {
+  std::vector<at::Tensor> grads = gradients(optimizer_.parameters());
+  found_inf_.zero_();
+  scaler_.unscale_(grads, found_inf_);
+  global_norm(grads, norm_, found_inf_);
+  clip_by_norm_(grads, norm_, options_.clip_grad);
+  optimizer_.step(lr, found_inf_);
+  scaler_.update(found_inf_);
+}
+
+void Engine::read_back(const std::vector<at::Tensor>& loss_sums, StepReport& report) {
+  double loss_sum = 0;
+  if (device_.is_cpu()) {
+    for (const at::Tensor& loss : loss_sums) loss_sum += loss.item<double>();
+    report.grad_norm = norm_.item<double>();
+    report.skipped = found_inf_.item<float>() != 0;
+    host_scale_ = scaler_.scale();
+  } else {
+    const at::Tensor loss = loss_sums.empty() ? at::zeros_like(norm_) : at::stack(loss_sums).sum(at::kDouble);
+    const at::Tensor scale = scaler_.enabled() ? scaler_.scale_tensor() : at::ones_like(norm_);
+    const at::Tensor numbers = at::stack({loss.to(at::kDouble), norm_.to(at::kDouble), found_inf_.to(at::kDouble),
+                                          scale.to(at::kDouble)}).cpu();
+    const double* number = numbers.const_data_ptr<double>();
+    loss_sum = number[0];
+    report.grad_norm = number[1];
+    report.skipped = number[2] != 0;
+    host_scale_ = number[3];
+  }
+  report.loss = sum_over_ranks(loss_sum) / report.divisor;
+}
+
+void Engine::note_skip(const Window& window, StepReport& report) {
+  buffers_.restore();
+  ++counters_.skipped_total;
+  ++counters_.skips_in_a_row;
+  report.diverged = counters_.skips_in_a_row >= options_.max_skips_in_a_row;
+  if (counters_.skips_in_a_row == 1) {
+    // The same window once more, with the same random numbers and scale, under the observer.
+    zero_grad();
+    const NonFiniteFinder finder(optimizer_.parameters());
+    const double next_scale = std::exchange(host_scale_, report.loss_scale);
+    accumulate(window, report.divisor);
+    host_scale_ = next_scale;
+    buffers_.restore();
+    first_non_finite_ = finder.first();
+    if (first_non_finite_.empty()) first_non_finite_ = "the norm of the gradients, or their sum over micro-batches and ranks";
+  }
+  if (counters_.skips_in_a_row == 1 || report.diverged) report.first_non_finite = first_non_finite_;
+}
+
+void Engine::zero_grad() {
+  for (const auto& [name, parameter] : optimizer_.parameters()) parameter.mutable_grad().reset();
+}
+
+}  // namespace gradstep

@@ -1,0 +1,44 @@
+// no torch
+// Design section 4.6, evaluated in fp64 in the order in which it is written there.
+#include "gradstep/step/lr_schedule.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+
+LrShape parse_lr_shape(const std::string& text) {
+  if (text == "cosine") return LrShape::kCosine;
+  if (text == "linear") return LrShape::kLinear;
+  if (text == "constant") return LrShape::kConstant;
+  throw ConfigError("schedule \"" + text + "\" is not one of cosine, linear, constant");
+}
+
+double LrSchedule::at(int64_t k) const {
+  if (k <= warmup_steps) return peak * static_cast<double>(k) / static_cast<double>(warmup_steps);
+  if (shape == LrShape::kConstant) return peak;
+  if (k >= total_steps) return min;
+  const double span = static_cast<double>(total_steps - warmup_steps);
+  if (shape == LrShape::kLinear) return min + (peak - min) * static_cast<double>(total_steps - k) / span;
+  const double progress = static_cast<double>(k - warmup_steps) / span;
+  return min + (peak - min) * (1.0 + std::cos(std::numbers::pi * progress)) / 2.0;
+}
+
+void validate(const LrSchedule& schedule) {
+  const auto number = [](int64_t n) { return std::to_string(n); };
+  if (!(schedule.peak >= 0) || !(schedule.min >= 0) || schedule.warmup_steps < 0) {
+    throw ConfigError("schedule: learning rates and warm-up must not be negative");
+  }
+  if (schedule.shape == LrShape::kConstant) return;
+  if (schedule.min > schedule.peak) {
+    throw ConfigError("schedule: --min-lr is above --lr; lower --min-lr");
+  }
+  if (schedule.warmup_steps > schedule.total_steps) {
+    throw ConfigError("schedule: --warmup-steps " + number(schedule.warmup_steps) + " is more than the " +
+                      number(schedule.total_steps) + " updates of the run; lower --warmup-steps or train longer");
+  }
+}
+
+}  // namespace gradstep

@@ -1,0 +1,20 @@
+// Greedy cuts.
+#include "gradstep/step/micro_batches.h"
+
+#include <algorithm>
+
+namespace gradstep {
+
+std::vector<Range> micro_batches(int64_t window, int64_t micro_batch, bool join_single_tail) {
+  std::vector<Range> ranges;
+  for (int64_t begin = 0; begin < window; begin += micro_batch) {
+    ranges.push_back({begin, std::min(begin + micro_batch, window)});
+  }
+  if (join_single_tail && ranges.size() > 1 && ranges.back().size() == 1) {
+    ranges.pop_back();
+    ranges.back().end = window;
+  }
+  return ranges;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,152 @@
+// Medians of a few runs; the order of preference breaks near ties, so that noise does not cost bits.
+#include "gradstep/step/precision_probe.h"
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "gradstep/base/error.h"
+#include "gradstep/step/buffer_snapshot.h"
+
+namespace gradstep {
+namespace {
+
+constexpr int kMaxRuns = 7;
+constexpr double kMaxSeconds = 0.1;
+constexpr double kMargin = 0.9;  // a less exact way must take at most this part of the time
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void wait_for(at::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
+// Undoes what a probe does to the module and to the process.
+class ProbeGuard {
+ public:
+  explicit ProbeGuard(const Task& task)
+      : task_(task),
+        buffers_(*task.module),
+        was_training_(task.module->is_training()),
+        generator_(at::globalContext().defaultGenerator(at::kCPU)),
+        generator_state_(generator_.get_state()),
+        matmul_(current_matmul()) {
+    buffers_.save();
+    task_.module->train();
+  }
+  ~ProbeGuard() {
+    task_.module->zero_grad(/*set_to_none=*/true);
+    buffers_.restore();
+    task_.module->train(was_training_);
+    generator_.set_state(generator_state_);
+    use_matmul(matmul_);
+  }
+  ProbeGuard(const ProbeGuard&) = delete;
+  ProbeGuard& operator=(const ProbeGuard&) = delete;
+
+ private:
+  const Task& task_;
+  BufferSnapshot buffers_;
+  bool was_training_;
+  at::Generator generator_;
+  at::Tensor generator_state_;
+  Matmul matmul_;
+};
+
+std::string name_of(const ProbeResult& result) {
+  const bool fp32 = result.precision == Precision::kFp32;
+  return to_string(result.precision) + (fp32 ? " (" + to_string(result.matmul) + ")" : "");
+}
+
+std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f ms", seconds * 1e3);
+  return text;
+}
+
+std::vector<Precision> precisions_to_try(const std::string& precision, at::Device device) {
+  if (precision != "auto") return {parse_precision(precision)};
+  // fp16 on a CPU is emulated nearly everywhere, and probing it there may take seconds.
+  if (device.is_cpu()) return {Precision::kFp32, Precision::kBf16};
+  return {Precision::kFp32, Precision::kFp16, Precision::kBf16};
+}
+
+std::vector<Matmul> matmuls_to_try(const std::string& matmul, Precision precision, at::Device device) {
+  if (matmul != "auto") return {parse_matmul(matmul)};
+  if (precision != Precision::kFp32 || !device.is_cpu() || !has_onednn()) return {Matmul::kTorch};
+  return {Matmul::kTorch, Matmul::kOneDnn};
+}
+
+std::string reason_for(const std::vector<ProbeResult>& measured) {
+  std::string text = "measured a micro-batch:";
+  for (const ProbeResult& result : measured) {
+    text += (&result == &measured.front() ? " " : ", ") + name_of(result) + " " + milliseconds(result.seconds);
+  }
+  return text;
+}
+
+void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& choice) {
+  const double fp32 = probe(task, micro, Precision::kFp32, choice.matmul).seconds;
+  const double fp16 = probe(task, micro, Precision::kFp16, choice.matmul).seconds;
+  if (fp16 < fp32 * 1.5) return;
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.1f", fp16 / fp32);
+  choice.warning = "this processor emulates fp16: " + std::string(ratio) +
+                   " times the time of fp32 for a micro-batch; use --precision auto";
+}
+
+}  // namespace
+
+ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Matmul matmul) {
+  const ProbeGuard guard(task);
+  use_matmul(matmul);
+  const at::Device device = task.module->parameters().front().device();
+  const at::Tensor targets = micro.targets.to(device);
+  const at::Tensor stored = micro.inputs.to(device);
+  const at::Tensor inputs = task.prepare ? task.prepare(stored) : stored;
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  for (int run = 0; run <= kMaxRuns && (run < 2 || seconds_since(begin) < kMaxSeconds); ++run) {
+    const auto start = Clock::now();
+    {
+      at::Tensor loss;
+      {
+        const AutocastGuard autocast(device.type(), precision);
+        loss = task.loss_sum(task.forward(inputs), targets);
+      }
+      loss.backward();
+    }
+    wait_for(device);
+    if (run > 0) times.push_back(seconds_since(start));  // the first run builds kernels and caches
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
+  return {precision, matmul, times[times.size() / 2]};
+}
+
+PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std::string& precision,
+                                 const std::string& matmul) {
+  const at::Device device = task.module->parameters().front().device();
+  std::vector<ProbeResult> ways;
+  for (const Precision p : precisions_to_try(precision, device)) {
+    for (const Matmul m : matmuls_to_try(matmul, p, device)) ways.push_back({p, m, 0});
+  }
+  PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
+  if (ways.size() > 1) {
+    for (const ProbeResult& way : ways) choice.measured.push_back(probe(task, micro, way.precision, way.matmul));
+    // Ways stand in order of exactness: a later one is taken only when it wins clearly.
+    const ProbeResult* best = &choice.measured.front();
+    for (const ProbeResult& result : choice.measured) {
+      if (result.seconds < best->seconds * kMargin) best = &result;
+    }
+    choice.precision = best->precision;
+    choice.matmul = best->matmul;
+    choice.reason = reason_for(choice.measured);
+  }
+  if (precision == "fp16" && device.is_cpu()) warn_of_slow_fp16(task, micro, choice);
+  return choice;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds, then trains the reference job into runs/first, unless that has been done. Further words go to gradstep train.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+tools/build.sh
+if (($# == 0)) && [[ -f runs/first/model.safetensors ]]; then
+  say "runs/first/model.safetensors is there already; to train again: rm -r runs/first && make train"
+  exit 0
+fi
+case " $* " in
+  *" -o "* | *" --output-dir"*) exec build/gradstep train --epochs 3 "$@" ;;
+  *) exec build/gradstep train --epochs 3 -o runs/first "$@" ;;
+esac
