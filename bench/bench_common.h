@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <stdexcept>
@@ -113,6 +113,18 @@ inline at::Tensor read_idx(const std::string& path) {
   std::copy(raw.begin() + static_cast<std::ptrdiff_t>(header), raw.end(), values.data_ptr<uint8_t>());
   return values.view({num_items, num_values / num_items});
 }
+
+// The training set as bytes, (num_pictures, 784), and labels (num_pictures) int64.
+struct Pictures {
+  at::Tensor bytes, labels;
+  explicit Pictures(const std::string& folder)
+      : bytes(read_idx(folder + "/train-images-idx3-ubyte")),
+        labels(read_idx(folder + "/train-labels-idx1-ubyte").view({-1}).to(at::kLong)) {}
+  [[nodiscard]] int64_t size() const { return labels.size(0); }
+};
+
+// Of the bare loop and the Engine.
+constexpr double kClipGrad = 1.0;
 
 // 784-256-10, what every peer trains.
 struct Mlp : torch::nn::Module {

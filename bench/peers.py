@@ -51,6 +51,7 @@ class Peer:
     command: tuple
     cases: tuple
     candidates: tuple
+    options_of: str = ""  # the peer whose best options are taken, where both must run alike
 
     def measure(self, case, options, effort, data_dir):
         flags = ["--data-dir", str(data_dir), "--warmup-windows", str(effort.warmup_windows)]
@@ -131,14 +132,17 @@ def all_peers(gradstep, bench_dir, cores):
     loader_options = [
         options for workers in (0, 1, 2) for options in options_for_threads(cores, "--workers", str(workers))
     ]
+    loop_options = [
+        options for matmul in ("torch", "onednn") for options in options_for_threads(cores, "--matmul", matmul)
+    ]
     by_threads = tuple(options_for_threads(cores))
     return [
         Gradstep("gradstep", (str(gradstep),), cases, by_threads),
         Peer("python_best", (python, str(HERE / "peer_python_best.py")), cases, tuple(best_variants)),
         Peer("libtorch", (str(bench_dir / "peer_libtorch"),), fp32, tuple(loader_options)),
         Peer("matmul_bound", (str(bench_dir / "matmul_bound"),), cases, by_threads),
-        Peer("engine_loop", (str(bench_dir / "engine_loop"),), cases, by_threads),
-        Peer("bare_loop", (str(bench_dir / "bare_loop"),), cases, by_threads),
+        Peer("bare_loop", (str(bench_dir / "bare_loop"),), cases, tuple(loop_options)),
+        Peer("engine_loop", (str(bench_dir / "engine_loop"),), cases, (), options_of="bare_loop"),
         Peer("python_plain", (python, str(HERE / "peer_python_plain.py")), fp32[:1], by_threads),
     ]
 

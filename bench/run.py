@@ -95,6 +95,7 @@ def chosen_peers(arguments, cores):
         unknown = set(names) - {peer.name for peer in chosen}
         if unknown:
             raise SystemExit(f"--peers {','.join(sorted(unknown))}: there are {', '.join(p.name for p in chosen)}")
+        names += [peer.options_of for peer in chosen if peer.name in names and peer.options_of]
         chosen = [peer for peer in chosen if peer.name in names]
     for peer in chosen:
         if not os.access(peer.command[0], os.X_OK):
@@ -116,6 +117,9 @@ def best_options(jobs, data_dir, quick):
     """For each job the options with the highest rate in one short look; a quick run takes the first ones as they are."""
     best = {}
     for case, peer in jobs:
+        if peer.options_of:
+            best[case, peer] = next(best[known] for known in best if (known[0], known[1].name) == (case, peer.options_of))
+            continue
         if quick or len(peer.candidates) == 1:
             best[case, peer] = peer.candidates[0]
             continue
