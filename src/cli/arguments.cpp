@@ -87,6 +87,7 @@ class Parser {
     const auto flag = std::find_if(extras.begin(), extras.end(), is_flag);
     if (flag == extras.end()) refuse("unexpected argument '" + extras.front() + "'", "");
     const std::string name = flag->substr(0, flag->find('='));
+    if (name.size() == 2) refuse("unknown flag " + name, "");
     // "-lr" is meant as "--lr".
     refuse("unknown flag " + name, did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_));
   }

@@ -91,7 +91,7 @@ void refuse_both(const RunConfig& config, const std::vector<Setting>& settings) 
   }
   if (accumulation.empty()) return;
   throw ConfigError(accumulation + " and " + global +
-                    " exclude each other; drop one (--global-batch-size none takes the second back)");
+                    " exclude each other; drop one of them (--global-batch-size none unsets it)");
 }
 
 }  // namespace

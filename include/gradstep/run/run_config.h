@@ -21,7 +21,7 @@ struct Interval {
 struct RunConfig {
   // Data
   std::string dataset = "fashion-mnist";
-  std::string data_dir;      // empty: default_data_dir(dataset)
+  std::string data_dir{};    // empty: default_data_dir(dataset)
   double val_fraction = 0;   // of the training set, for evaluation instead of the test set; 0: use the test set
   int64_t workers = 1;
   // Model
@@ -29,11 +29,11 @@ struct RunConfig {
   int64_t hidden = 256;
   double dropout = 0;
   // Length and batch
-  std::optional<int64_t> epochs;     // 1 where max_steps is not given either
-  std::optional<int64_t> max_steps;  // updates
+  std::optional<int64_t> epochs{};   // 1 where max_steps is not given either
+  std::optional<int64_t> max_steps{};  // updates
   int64_t batch_size = 32;           // micro-batch, per rank
   int64_t grad_accum_steps = 4;
-  std::optional<int64_t> global_batch_size;  // over all ranks; exclusive with grad_accum_steps
+  std::optional<int64_t> global_batch_size{};  // over all ranks; exclusive with grad_accum_steps
   // Optimizer
   std::string opt = "adamw";  // adamw, sgd
   double lr = 1e-3;
@@ -57,7 +57,7 @@ struct RunConfig {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   int64_t threads = 0;          // 0: cores within the cgroup quota
   // Output
-  std::string output_dir;  // empty: runs/<dataset>-<model>-<time>
+  std::string output_dir{};  // empty: runs/<dataset>-<model>-<time>
   Interval eval_interval{1, Interval::Unit::kEpochs};
   int64_t early_stop_patience = 0;  // evaluations without a better val_acc; 0: off
   int64_t log_interval = 20;        // windows; 0: no lines
