@@ -12,7 +12,7 @@ namespace gradstep {
 
 struct CommandInfo {
   std::string name{};
-  std::string summary{};   // one line, for the list of subcommands
+  std::string summary{};     // one line, for the list of subcommands
   std::string positional{};  // "MODEL"; empty: takes none
   std::string positional_help{};
   std::vector<FlagInfo> flags{};

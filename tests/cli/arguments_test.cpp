@@ -29,8 +29,8 @@ std::string refusal(const Words& words, const std::string& name = "train") {
 
 TEST(Arguments, TakesEachForm) {
   const Flags sixty_four{{"batch_size", "64"}};
-  for (const Words& words : {Words{"--batch-size", "64"}, Words{"--batch-size=64"}, Words{"-b", "64"}, Words{"-b64"},
-                             Words{"--batch_size", "64"}, Words{"--batch_size=64"}}) {
+  for (const Words& words : {Words{"--batch-size", "64"}, Words{"--batch-size=64"}, Words{"-b", "64"},
+                             Words{"-b64"}, Words{"--batch_size", "64"}, Words{"--batch_size=64"}}) {
     EXPECT_EQ(parsed(words), sixty_four) << words[0];
   }
   EXPECT_EQ(parsed({}), Flags{});
@@ -63,15 +63,18 @@ TEST(Arguments, TheLastOneGivenWins) {
 TEST(Arguments, ValuesMayBeginWithADash) { EXPECT_EQ(parsed({"--lr", "-1"}), (Flags{{"lr", "-1"}})); }
 
 TEST(Arguments, UnknownFlagsNameTheNearest) {
-  EXPECT_EQ(refusal({"--bacth-size", "3"}), "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
-  EXPECT_EQ(refusal({"--bacth_size=3"}), "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
+  EXPECT_EQ(refusal({"--bacth-size", "3"}),
+            "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
+  EXPECT_EQ(refusal({"--bacth_size=3"}),
+            "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
   EXPECT_EQ(refusal({"-lr", "1"}), "unknown flag -lr; did you mean --lr? See gradstep train --help");
   EXPECT_EQ(refusal({"-z"}), "unknown flag -z; see gradstep train --help");
   EXPECT_EQ(refusal({"--foo"}, "env"), "unknown flag --foo; see gradstep env --help");
 }
 
 TEST(Arguments, FlagsOfFeaturesThatAreNotThereAreUnknown) {
-  for (const char* flag : {"--resume", "--save-interval", "--keep-checkpoints", "--report-to", "--max-time", "--n-layer"}) {
+  for (const char* flag :
+       {"--resume", "--save-interval", "--keep-checkpoints", "--report-to", "--max-time", "--n-layer"}) {
     EXPECT_THAT(refusal({flag, "1"}), HasSubstr("unknown flag " + std::string(flag)));
   }
 }

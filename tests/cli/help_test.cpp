@@ -28,7 +28,8 @@ TEST(Help, EveryFlagOfEveryCommandIsInHelpAndDocs) {
     for (const FlagInfo& flag : each.flags) {
       EXPECT_THAT(help, HasSubstr(" " + flag_spelling(flag.key))) << each.name;
       EXPECT_THAT(docs, HasSubstr("`" + flag_spelling(flag.key))) << each.name;
-      for (const std::string& alias : flag.aliases) EXPECT_THAT(docs, HasSubstr("`" + flag_spelling(alias) + "`"));
+      for (const std::string& alias : flag.aliases)
+        EXPECT_THAT(docs, HasSubstr("`" + flag_spelling(alias) + "`"));
     }
   }
 }
@@ -36,15 +37,16 @@ TEST(Help, EveryFlagOfEveryCommandIsInHelpAndDocs) {
 TEST(Help, IsGroupedAndHoldsTheExitCodes) {
   const std::string help = command_help(command("train"), 80);
   size_t last = 0;
-  for (const char* heading : {"\nData\n", "\nModel\n", "\nLength and batch\n", "\nOptimizer\n", "\nSchedule\n",
-                              "\nPrecision and machine\n", "\nOutput\n", "\nExit codes\n"}) {
+  for (const char* heading : {"\nData\n", "\nModel\n", "\nLength and batch\n", "\nOptimizer\n",
+                              "\nSchedule\n", "\nPrecision and machine\n", "\nOutput\n", "\nExit codes\n"}) {
     const size_t place = help.find(heading);
     ASSERT_NE(place, std::string::npos) << heading;
     EXPECT_GT(place, last);
     EXPECT_EQ(help.find(heading, place + 1), std::string::npos) << heading;
     last = place;
   }
-  for (const char* code : {"\n  0 ", "\n  2 ", "\n  6 ", "\n  130 ", "\n  138 ", "\n  143 "}) EXPECT_THAT(help, HasSubstr(code));
+  for (const char* code : {"\n  0 ", "\n  2 ", "\n  6 ", "\n  130 ", "\n  138 ", "\n  143 "})
+    EXPECT_THAT(help, HasSubstr(code));
 }
 
 TEST(Help, FitsTheTerminal) {

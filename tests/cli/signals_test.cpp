@@ -1,5 +1,5 @@
-// Stop signals: each is a request with its own exit code, the first one wins, and a second SIGINT leaves at once.
-// no torch
+// Stop signals: each is a request with its own exit code, the first one wins, and a second SIGINT leaves at
+// once. no torch
 #include "cli/signals.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ class InstalledSignals {
 
 TEST(StopSignals, EachRequestsAStopWithItsCode) {
   for (const auto& [signal_number, code] :
-       {std::pair(SIGINT, ExitCode::kSigint), std::pair(SIGTERM, ExitCode::kSigterm), std::pair(SIGUSR1, ExitCode::kSigusr1)}) {
+       {std::pair(SIGINT, ExitCode::kSigint), std::pair(SIGTERM, ExitCode::kSigterm),
+        std::pair(SIGUSR1, ExitCode::kSigusr1)}) {
     InstalledSignals signals;
     EXPECT_FALSE(signals.token.requested());
     std::raise(signal_number);
@@ -51,7 +52,9 @@ TEST(StopSignalsDeathTest, ASecondInterruptLeavesAtOnce) {
 
 TEST(StopSignals, WhatWasThereBeforeComesBack) {
   const auto before = std::signal(SIGUSR1, SIG_IGN);
-  { InstalledSignals signals; }
+  {
+    InstalledSignals signals;
+  }
   EXPECT_EQ(std::signal(SIGUSR1, before), SIG_IGN);
 }
 

@@ -49,7 +49,9 @@ class TrainSettingsTest : public testing::Test {
     }
   }
 
-  [[nodiscard]] std::string file_refusal(const std::string& text) const { return refusal({"-c", file(text)}); }
+  [[nodiscard]] std::string file_refusal(const std::string& text) const {
+    return refusal({"-c", file(text)});
+  }
 
  private:
   std::filesystem::path folder_;
@@ -85,11 +87,13 @@ TEST_F(TrainSettingsTest, OneEpochWhereNoLengthIsGiven) {
 }
 
 TEST_F(TrainSettingsTest, TheResolvedFileReadsBackToTheSameSettings) {
-  const std::vector<Words> jobs{
-      {},
-      {"--global-batch-size", "96", "--lr", "0.1", "--opt", "sgd", "--nesterov", "--seed", "18446744073709551615"},
-      {"--max-steps", "300", "--min-lr", "1e-5", "--eval-interval", "90s", "--data-dir", "a \"b\" \\ \xC3\xA9\n\x01"},
-      {"--epochs", "3", "--eps", "1e-12", "--clip-grad", "1", "--quiet", "--device", "cuda:1", "--sched", "linear"}};
+  const std::vector<Words> jobs{{},
+                                {"--global-batch-size", "96", "--lr", "0.1", "--opt", "sgd", "--nesterov",
+                                 "--seed", "18446744073709551615"},
+                                {"--max-steps", "300", "--min-lr", "1e-5", "--eval-interval", "90s",
+                                 "--data-dir", "a \"b\" \\ \xC3\xA9\n\x01"},
+                                {"--epochs", "3", "--eps", "1e-12", "--clip-grad", "1", "--quiet", "--device",
+                                 "cuda:1", "--sched", "linear"}};
   for (const Words& job : jobs) {
     const RunConfig config = resolved(job);
     EXPECT_EQ(resolved({"-c", file(resolved_config_toml(config, "0.1.0", "abc"))}), config);
@@ -97,9 +101,9 @@ TEST_F(TrainSettingsTest, TheResolvedFileReadsBackToTheSameSettings) {
 }
 
 TEST_F(TrainSettingsTest, TomlValuesOfEachKind) {
-  const RunConfig config =
-      resolved({"-c", file("lr = 1\nweight_decay = 1e-2\nbatch-size = 1_000\nhidden = \"64\"\ndecay_all = \"yes\"\n"
-                           "log_interval = 0x10\nnum_workers = 3\nmax_steps = \"none\"\n")});
+  const RunConfig config = resolved(
+      {"-c", file("lr = 1\nweight_decay = 1e-2\nbatch-size = 1_000\nhidden = \"64\"\ndecay_all = \"yes\"\n"
+                  "log_interval = 0x10\nnum_workers = 3\nmax_steps = \"none\"\n")});
   EXPECT_EQ(config.lr, 1);
   EXPECT_EQ(config.weight_decay, 1e-2);
   EXPECT_EQ(config.batch_size, 1000);
@@ -110,11 +114,13 @@ TEST_F(TrainSettingsTest, TomlValuesOfEachKind) {
 }
 
 TEST_F(TrainSettingsTest, FileErrorsNameLineAndColumn) {
-  EXPECT_THAT(file_refusal("lr = 1\nepochz = 7\n"), EndsWith("job.toml, line 2, column 1: unknown key epochz; did you mean epochs?"));
+  EXPECT_THAT(file_refusal("lr = 1\nepochz = 7\n"),
+              EndsWith("job.toml, line 2, column 1: unknown key epochz; did you mean epochs?"));
   EXPECT_THAT(file_refusal("lr = 1\nepochs =\n"), HasSubstr("job.toml, line 2, column 9: not TOML: "));
   EXPECT_THAT(file_refusal("\n\nlr = \"12x\"\n"),
               EndsWith("job.toml, line 3, column 6: lr '12x': must be a number of at least 0"));
-  EXPECT_THAT(file_refusal("batch_size = 64.0\n"), HasSubstr("line 1, column 14: batch_size '64.0': must be a whole number"));
+  EXPECT_THAT(file_refusal("batch_size = 64.0\n"),
+              HasSubstr("line 1, column 14: batch_size '64.0': must be a whole number"));
   EXPECT_THAT(file_refusal("batch_size = true\n"), HasSubstr("batch_size 'true': must be a whole number"));
   EXPECT_THAT(file_refusal("lr = nan\n"), HasSubstr("lr 'nan': must be a number"));
   EXPECT_THAT(file_refusal("lr = inf\n"), HasSubstr("lr 'inf': must be a number"));
@@ -122,7 +128,8 @@ TEST_F(TrainSettingsTest, FileErrorsNameLineAndColumn) {
 }
 
 TEST_F(TrainSettingsTest, TablesListsAndDatesAreRefused) {
-  EXPECT_THAT(file_refusal("seed = 1\nlr = [1, 2]\n"), HasSubstr("line 2, column 6: lr is a table, a list or a date"));
+  EXPECT_THAT(file_refusal("seed = 1\nlr = [1, 2]\n"),
+              HasSubstr("line 2, column 6: lr is a table, a list or a date"));
   EXPECT_THAT(file_refusal("[lr]\nx = 1\n"), HasSubstr("line 1, column 1: lr is a table"));
   EXPECT_THAT(file_refusal("lr = 2026-01-01\n"), HasSubstr("lr is a table, a list or a date"));
   EXPECT_THAT(file_refusal("[optimizer]\nlr = 1\n"), HasSubstr("optimizer is a table"));
@@ -138,7 +145,8 @@ TEST_F(TrainSettingsTest, AFileOfFilesIsNoSetting) {
 }
 
 TEST_F(TrainSettingsTest, AFileThatCannotBeReadIsNamed) {
-  EXPECT_THAT(refusal({"-c", "/nonexistent/x.toml"}), AllOf(HasSubstr("/nonexistent/x.toml"), HasSubstr("No such file")));
+  EXPECT_THAT(refusal({"-c", "/nonexistent/x.toml"}),
+              AllOf(HasSubstr("/nonexistent/x.toml"), HasSubstr("No such file")));
   EXPECT_THAT(refusal({"-c", "/"}), AllOf(HasSubstr("config file /:"), HasSubstr("Is a directory")));
   EXPECT_EQ(resolved({"-c", file("")}), resolved({}));
 }
@@ -151,14 +159,17 @@ TEST_F(TrainSettingsTest, TheEnvironmentMayNameTheFile) {
 TEST_F(TrainSettingsTest, EnvironmentErrorsNameTheVariable) {
   EXPECT_EQ(refusal({}, {{"GRADSTEP_LR", "12x"}}), "GRADSTEP_LR '12x': must be a number of at least 0");
   EXPECT_EQ(refusal({}, {{"GRADSTEP_LR", ""}}), "GRADSTEP_LR '': must be a number of at least 0");
-  EXPECT_THAT(refusal({}, {{"GRADSTEP_LR", "1"}, {"GRADSTEP_LEARNING_RATE", "2"}}), HasSubstr("are the same setting"));
+  EXPECT_THAT(refusal({}, {{"GRADSTEP_LR", "1"}, {"GRADSTEP_LEARNING_RATE", "2"}}),
+              HasSubstr("are the same setting"));
   EXPECT_EQ(resolved({}, {{"GRADSTEP_LEARNING_RATE", "2"}}).lr, 2);
 }
 
 TEST_F(TrainSettingsTest, UnknownVariablesWarnWithTheNearest) {
-  const TrainSettings settings = resolve_train_settings({}, {{"GRADSTEP_BATCHSIZE", "3"}, {"GRADSTEP_TENSORBOARD", "1"}});
+  const TrainSettings settings =
+      resolve_train_settings({}, {{"GRADSTEP_BATCHSIZE", "3"}, {"GRADSTEP_TENSORBOARD", "1"}});
   EXPECT_THAT(settings.warnings,
-              ElementsAre("GRADSTEP_BATCHSIZE is not a variable of gradstep and is ignored; did you mean GRADSTEP_BATCH_SIZE?",
+              ElementsAre("GRADSTEP_BATCHSIZE is not a variable of gradstep and is ignored; did you mean "
+                          "GRADSTEP_BATCH_SIZE?",
                           "GRADSTEP_TENSORBOARD is not a variable of gradstep and is ignored"));
   EXPECT_EQ(settings.config, resolved({}));
 }
@@ -176,9 +187,11 @@ TEST_F(TrainSettingsTest, AccumulationAndGlobalBatchSizeExcludeEachOther) {
   EXPECT_THAT(both, AllOf(HasSubstr("--grad-accum-steps and --global-batch-size"), HasSubstr("drop one")));
   const std::string path = file("global_batch_size = 128\n");
   EXPECT_THAT(refusal({"-c", path, "--grad-accum-steps", "4"}),
-              AllOf(HasSubstr("--grad-accum-steps and "), HasSubstr("job.toml, line 1, column 21: global_batch_size")));
+              AllOf(HasSubstr("--grad-accum-steps and "),
+                    HasSubstr("job.toml, line 1, column 21: global_batch_size")));
   EXPECT_EQ(resolved({"-c", path}).global_batch_size, 128);
-  EXPECT_EQ(resolved({"-c", path, "--grad-accum-steps", "2", "--global-batch-size", "none"}).global_batch(1), 64);
+  EXPECT_EQ(resolved({"-c", path, "--grad-accum-steps", "2", "--global-batch-size", "none"}).global_batch(1),
+            64);
 }
 
 TEST_F(TrainSettingsTest, CaseB2IsRefusedBeforeDataIsRead) {
@@ -192,7 +205,8 @@ TEST_F(TrainSettingsTest, NumbersThatDoNotParseWhole) {
               "GRADSTEP_CLIP_GRAD '" + std::string(bad) + "': must be a number of at least 0");
   }
   EXPECT_EQ(refusal({"--epochs", "0"}), "--epochs '0': must be a whole number from 1 to 1000000000, or none");
-  EXPECT_EQ(refusal({"--batch-size", "auto"}), "--batch-size 'auto': must be a whole number from 1 to 1000000000");
+  EXPECT_EQ(refusal({"--batch-size", "auto"}),
+            "--batch-size 'auto': must be a whole number from 1 to 1000000000");
 }
 
 }  // namespace

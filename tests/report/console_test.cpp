@@ -1,5 +1,5 @@
-// The console: lines word for word, what must never hide between two lines, the bar, and an output that goes away.
-// no torch
+// The console: lines word for word, what must never hide between two lines, the bar, and an output that goes
+// away. no torch
 #include "gradstep/report/console.h"
 
 #include <gmock/gmock.h>
@@ -125,11 +125,13 @@ TEST(Console, CaseD6ALossThatIsNotFiniteIsShownAtOnce) {
     sink.window(row);
   }
   EXPECT_EQ(out.text(),
-            "Epoch 1 | Batch 5 | loss NaN | lr 2.00e-04 | 130000 samples/s | not finite: aten::addmm (fc1.weight)\n");
+            "Epoch 1 | Batch 5 | loss NaN | lr 2.00e-04 | 130000 samples/s | not finite: aten::addmm "
+            "(fc1.weight)\n");
 }
 
 TEST(Console, NoLinesWithLogIntervalZeroAndOnlyTheLastWhenQuiet) {
-  for (const ConsoleOptions options : {ConsoleOptions{.log_interval = 0}, ConsoleOptions{.log_interval = 1, .quiet = true}}) {
+  for (const ConsoleOptions options :
+       {ConsoleOptions{.log_interval = 0}, ConsoleOptions{.log_interval = 1, .quiet = true}}) {
     Capture out;
     ConsoleSink sink(out.file(), options);
     sink.window(row_of(1));
@@ -142,7 +144,12 @@ TEST(Console, NoLinesWithLogIntervalZeroAndOnlyTheLastWhenQuiet) {
 TEST(Console, GoldenEvaluationAndEvent) {
   Capture out;
   ConsoleSink sink(out.file(), {});
-  sink.eval({.update = 469, .val_loss = 0.43118, .val_acc = 0.8435, .val_top5 = 0.9967, .time_eval = 0.25, .best = true});
+  sink.eval({.update = 469,
+             .val_loss = 0.43118,
+             .val_acc = 0.8435,
+             .val_top5 = 0.9967,
+             .time_eval = 0.25,
+             .best = true});
   sink.event({.name = "precision", .fields = {{"chosen", "bf16"}, {"ratio", "2.1"}}});
   EXPECT_EQ(out.text(),
             "Epoch 1 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | top-5 0.9967 | 0.2 s | best\n"
@@ -178,7 +185,8 @@ TEST(Console, TheLastLineOfARunThatWasStopped) {
             .last_eval = EvalRow{.update = 7, .val_acc = 0.5},
             .best_eval = EvalRow{.update = 3, .val_acc = 0.6}});
   EXPECT_EQ(out.text(),
-            "not finished: update 7 of 1407 (SIGTERM), 1024 samples in 1:15 | 1 skipped | best 0.6000 at update 3 | "
+            "not finished: update 7 of 1407 (SIGTERM), 1024 samples in 1:15 | 1 skipped | best 0.6000 at "
+            "update 3 | "
             "val_loss 0.0000 | val_acc 0.5000\n");
 }
 
@@ -212,14 +220,16 @@ TEST(Console, TheBarIsDrawnAtMostTenTimesASecond) {
 
 TEST(Console, AnExceptionLeavesNoBarBehind) {
   Capture out;
-  { ConsoleSink(out.file(), {.total_updates = 4, .is_terminal = true}).window(row_of(1)); }
+  {
+    ConsoleSink(out.file(), {.total_updates = 4, .is_terminal = true}).window(row_of(1));
+  }
   EXPECT_EQ(shown(out.text()), "");
 }
 
 TEST(Console, NeverWiderThanTheTerminal) {
   for (int width = 1; width < 120; ++width) {
-    const std::string text =
-        bar_text({.done = 478, .total = 1407, .seconds_left = 12, .note = "loss 0.5100 | 130000 samples/s"}, width);
+    const std::string text = bar_text(
+        {.done = 478, .total = 1407, .seconds_left = 12, .note = "loss 0.5100 | 130000 samples/s"}, width);
     EXPECT_LE(text.size(), static_cast<size_t>(width));
     EXPECT_TRUE(width < 24 || text.find("478/1407") != std::string::npos) << text;
   }

@@ -22,7 +22,8 @@ namespace {
 using testing::HasSubstr;
 
 WindowRow sample_row() {
-  WindowRow row{.window_of_epoch = 5, .samples = 640, .samples_per_s = 130000.5, .time_data = 1e-5, .time_step = 0.001};
+  WindowRow row{
+      .window_of_epoch = 5, .samples = 640, .samples_per_s = 130000.5, .time_data = 1e-5, .time_step = 0.001};
   row.memory = 123456789;
   row.step.window = 5;
   row.step.update = 4;
@@ -59,22 +60,26 @@ class JsonlSinkTest : public testing::Test {
 };
 
 TEST(JsonlRow, GoldenWindow) {
-  EXPECT_EQ(window_row_json(sample_row()),
-            "{\"window\":5,\"update\":4,\"epoch\":0,\"loss\":0.1,\"lr\":2e-04,\"grad_norm\":0.3333333333333333,"
-            "\"loss_scale\":65536,\"skipped\":true,\"skipped_total\":1,\"samples\":640,\"divisor\":128,"
-            "\"samples_per_s\":130000.5,\"time_data\":1e-05,\"time_step\":0.001,\"memory\":123456789}");
+  EXPECT_EQ(
+      window_row_json(sample_row()),
+      "{\"window\":5,\"update\":4,\"epoch\":0,\"loss\":0.1,\"lr\":2e-04,\"grad_norm\":0.3333333333333333,"
+      "\"loss_scale\":65536,\"skipped\":true,\"skipped_total\":1,\"samples\":640,\"divisor\":128,"
+      "\"samples_per_s\":130000.5,\"time_data\":1e-05,\"time_step\":0.001,\"memory\":123456789}");
 }
 
 TEST(JsonlRow, GoldenEvaluationHasNoLossAndNoLr) {
-  const EvalRow row{.update = 469, .epoch = 0, .val_loss = 0.5, .val_acc = 0.8665, .val_top5 = 0.99, .samples = 10000};
+  const EvalRow row{
+      .update = 469, .epoch = 0, .val_loss = 0.5, .val_acc = 0.8665, .val_top5 = 0.99, .samples = 10000};
   EXPECT_EQ(eval_row_json(row),
-            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0.8665,\"val_top5\":0.99,\"val_samples\":10000,"
+            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0.8665,\"val_top5\":0.99,\"val_"
+            "samples\":10000,"
             "\"time_eval\":0,\"best\":false}");
 }
 
 TEST(JsonlRow, GoldenEventBeginsWithItsName) {
-  EXPECT_EQ(event_row_json({.name = "precision", .update = 0, .fields = {{"chosen", "bf16"}, {"why", "2.1 x"}}}),
-            "{\"event\":\"precision\",\"update\":0,\"chosen\":\"bf16\",\"why\":\"2.1 x\"}");
+  EXPECT_EQ(
+      event_row_json({.name = "precision", .update = 0, .fields = {{"chosen", "bf16"}, {"why", "2.1 x"}}}),
+      "{\"event\":\"precision\",\"update\":0,\"chosen\":\"bf16\",\"why\":\"2.1 x\"}");
 }
 
 // Case D6: a NaN is visible in its own row, and what is not finite stays JSON.
@@ -92,7 +97,8 @@ TEST(JsonlRow, CaseD6NotFiniteNumbersAreStrings) {
 }
 
 TEST(JsonlRow, NumbersReadBackToTheSameBits) {
-  for (const double value : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 65536.0, 0.30000000000000004, 1e21, 1e-7}) {
+  for (const double value :
+       {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 65536.0, 0.30000000000000004, 1e21, 1e-7}) {
     WindowRow row;
     row.step.loss = value;
     const auto loss = nlohmann::json::parse(window_row_json(row))["loss"].get<double>();
@@ -171,10 +177,14 @@ TEST_F(JsonlSinkTest, AnEvaluationBringsTheRowsBeforeItAlong) {
 TEST_F(JsonlSinkTest, AppendsAndCutsOffTheHalfLineOfAKilledProcess) {
   const std::string half(5000, 'x');
   std::ofstream(path()) << "{\"window\":1}\n" << half;
-  { JsonlSink(path()).event({.name = "e"}); }
+  {
+    JsonlSink(path()).event({.name = "e"});
+  }
   EXPECT_EQ(read_file(path()), "{\"window\":1}\n{\"event\":\"e\",\"update\":0}\n");
   std::ofstream(path()) << half;
-  { JsonlSink(path()).event({.name = "e"}); }
+  {
+    JsonlSink(path()).event({.name = "e"});
+  }
   EXPECT_EQ(read_file(path()), "{\"event\":\"e\",\"update\":0}\n");
 }
 
@@ -216,7 +226,8 @@ TEST_F(JsonlSinkTest, AFolderThatIsNotThereIsNamed) {
   }
 }
 
-// A row for each window must not cost what a window costs. The bound is loose for a busy machine; about 1 us is usual.
+// A row for each window must not cost what a window costs. The bound is loose for a busy machine; about 1 us
+// is usual.
 TEST_F(JsonlSinkTest, ARowCostsMicroseconds) {
   constexpr int kRows = 100000;
   JsonlSink sink(path());

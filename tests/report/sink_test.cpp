@@ -1,5 +1,5 @@
-// SinkList: every row reaches every sink, in order, and the end of a run reaches them all even when one fails.
-// no torch
+// SinkList: every row reaches every sink, in order, and the end of a run reaches them all even when one
+// fails. no torch
 #include "gradstep/report/sink.h"
 
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ TEST(SinkList, HandsEachRowToEachSinkInOrder) {
   list.event({.name = "x"});
   list.end({.reason = "done"});
   list.flush();
-  EXPECT_EQ(calls, (std::vector<std::string>{"a:window 3", "b:window 3", "a:eval 4", "b:eval 4", "a:event x", "b:event x",
-                                             "a:end done", "b:end done", "a:flush", "b:flush"}));
+  EXPECT_EQ(calls, (std::vector<std::string>{"a:window 3", "b:window 3", "a:eval 4", "b:eval 4", "a:event x",
+                                             "b:event x", "a:end done", "b:end done", "a:flush", "b:flush"}));
 }
 
 TEST(SinkList, TheEndReachesAllAndTheFirstErrorComesOut) {

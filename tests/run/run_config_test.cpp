@@ -1,5 +1,5 @@
-// The flag table and RunConfig: numbers from text, limits, combinations, intervals, and the resolved config file.
-// no torch
+// The flag table and RunConfig: numbers from text, limits, combinations, intervals, and the resolved config
+// file. no torch
 #include "gradstep/run/run_config.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,8 @@ TEST(FlagTable, TheKeysAreFrozen) {
     keys += "\n";
   }
   EXPECT_EQ(keys, read_source_file("tests/golden/config_keys.txt"))
-      << "a key that users have in their files was renamed or removed, or a new one needs a line in the golden file";
+      << "a key that users have in their files was renamed or removed, or a new one needs a line in the "
+         "golden file";
 }
 
 TEST(FlagTable, NamesAreUniqueAndEachFlagIsExplained) {
@@ -64,7 +65,8 @@ TEST(FlagTable, NamesAreUniqueAndEachFlagIsExplained) {
   for (const Flag<RunConfig>& each : train_flags()) {
     EXPECT_TRUE(names.insert(each.info.key).second) << each.info.key;
     for (const std::string& alias : each.info.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
-    EXPECT_TRUE(each.info.short_name == 0 || short_names.insert(each.info.short_name).second) << each.info.key;
+    EXPECT_TRUE(each.info.short_name == 0 || short_names.insert(each.info.short_name).second)
+        << each.info.key;
     EXPECT_EQ(each.info.help.empty() ? ' ' : each.info.help.back(), '.') << each.info.key;
     EXPECT_EQ(each.info.metavar.empty(), each.info.is_switch()) << each.info.key;
     EXPECT_EQ(each.info.default_text.empty(), each.info.is_switch()) << each.info.key;
@@ -85,7 +87,8 @@ TEST(FlagTable, WhatTheGetterWritesTheSetterTakesBack) {
 TEST(FlagTable, EachFlagChangesTheSettingsInItsOwnWay) {
   for (const Flag<RunConfig>& each : train_flags()) {
     bool changed = false;
-    for (const char* text : {"true", "7", "0.5", "7s", "mnist", "sgd", "linear", "bf16", "onednn", "cuda:1"}) {
+    for (const char* text :
+         {"true", "7", "0.5", "7s", "mnist", "sgd", "linear", "bf16", "onednn", "cuda:1"}) {
       RunConfig config;
       if (!each.set(config, text) || config == RunConfig{}) continue;
       changed = true;
@@ -118,7 +121,8 @@ TEST(FlagTable, TakesWholeNumbersWholeOrNotAtAll) {
   EXPECT_EQ(parse_integer("-12"), -12);
   EXPECT_EQ(parse_integer("9223372036854775807"), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(parse_unsigned("18446744073709551615"), std::numeric_limits<uint64_t>::max());
-  for (const char* bad : {"", " ", "12x", "x12", "1e3", "1.0", " 12", "12 ", "+1", "0x10", "9223372036854775808", "--1"}) {
+  for (const char* bad :
+       {"", " ", "12x", "x12", "1e3", "1.0", " 12", "12 ", "+1", "0x10", "9223372036854775808", "--1"}) {
     EXPECT_FALSE(parse_integer(bad)) << bad;
   }
   EXPECT_FALSE(parse_unsigned("-1"));
@@ -128,13 +132,15 @@ TEST(FlagTable, TakesNumbersWholeOrNotAtAll) {
   EXPECT_EQ(parse_real(".9"), 0.9);
   EXPECT_EQ(parse_real("3e-4"), 3e-4);
   EXPECT_EQ(parse_real("-2"), -2.0);
-  for (const char* bad : {"", "12x", "1e", "e5", "1e999", "nan", "inf", "-inf", "1,5", " 1", "1 ", "0x1p3", "1e-999"}) {
+  for (const char* bad :
+       {"", "12x", "1e", "e5", "1e999", "nan", "inf", "-inf", "1,5", " 1", "1 ", "0x1p3", "1e-999"}) {
     EXPECT_FALSE(parse_real(bad)) << bad;
   }
 }
 
 TEST(FlagTable, WritesNumbersThatReadBackToTheSameBits) {
-  for (const double value : {0.1, 1e-8, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789.0, 0.30000000000000004}) {
+  for (const double value :
+       {0.1, 1e-8, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789.0, 0.30000000000000004}) {
     EXPECT_EQ(parse_real(real_text(value)), value);
   }
   EXPECT_EQ(real_text(0.001), "0.001");
@@ -157,7 +163,8 @@ TEST(FlagTable, OptionalNumbersTakeNone) {
 }
 
 TEST(FlagTable, Devices) {
-  for (const char* good : {"auto", "cpu", "cuda", "cuda:0", "cuda:15"}) EXPECT_TRUE(is_device_text(good)) << good;
+  for (const char* good : {"auto", "cpu", "cuda", "cuda:0", "cuda:15"})
+    EXPECT_TRUE(is_device_text(good)) << good;
   for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1234", "cpu:0", "CUDA"}) {
     EXPECT_FALSE(is_device_text(bad)) << bad;
   }
@@ -182,12 +189,15 @@ TEST(Validate, RefusesWhatIsOutOfRange) {
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.epochs = 0; }), HasSubstr("--epochs '0'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.max_steps = -1; }), HasSubstr("--max-steps '-1'"));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.grad_accum_steps = 0; }), HasSubstr("--grad-accum-steps '0'"));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.global_batch_size = 0; }), HasSubstr("--global-batch-size '0'"));
+  EXPECT_THAT(refusal_with([](RunConfig& c) { c.grad_accum_steps = 0; }),
+              HasSubstr("--grad-accum-steps '0'"));
+  EXPECT_THAT(refusal_with([](RunConfig& c) { c.global_batch_size = 0; }),
+              HasSubstr("--global-batch-size '0'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.val_fraction = 1; }), HasSubstr("--val-fraction '1'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.dropout = 1; }), HasSubstr("--dropout '1'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.beta2 = 1; }), HasSubstr("--beta2 '1'"));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.label_smoothing = 1.5; }), HasSubstr("--label-smoothing '1.5'"));
+  EXPECT_THAT(refusal_with([](RunConfig& c) { c.label_smoothing = 1.5; }),
+              HasSubstr("--label-smoothing '1.5'"));
   EXPECT_EQ(refusal_with([](RunConfig& c) { c.label_smoothing = 1; }), "");
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.workers = -1; }), HasSubstr("--workers '-1'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.device = "tpu"; }), HasSubstr("--device 'tpu'"));
@@ -208,7 +218,8 @@ TEST(Validate, CaseB2WarmupLongerThanTheRun) {
       c.max_steps = total;
     });
   };
-  EXPECT_THAT(with(20, 10), AllOf(HasSubstr("--warmup-steps 20"), HasSubstr("10 updates"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(with(20, 10),
+              AllOf(HasSubstr("--warmup-steps 20"), HasSubstr("10 updates"), Not(HasSubstr("\n"))));
   EXPECT_EQ(with(0, 1), "");
   EXPECT_EQ(with(1, 1), "");
   EXPECT_EQ(with(0, 10), "");
@@ -228,7 +239,8 @@ TEST(Validate, RefusesCombinationsThatMakeNoSense) {
   EXPECT_EQ(nesterov("sgd", 0.9), "");
   EXPECT_THAT(nesterov("sgd", 0), AllOf(HasSubstr("--nesterov"), HasSubstr("--momentum")));
   EXPECT_THAT(nesterov("adamw", 0.9), AllOf(HasSubstr("--nesterov"), HasSubstr("--opt sgd")));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.min_lr = 1; }), AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.001")));
+  EXPECT_THAT(refusal_with([](RunConfig& c) { c.min_lr = 1; }),
+              AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.001")));
   EXPECT_THAT(refusal_with([](RunConfig& c) {
                 c.early_stop_patience = 2;
                 c.eval_interval = {};
@@ -246,15 +258,16 @@ TEST(Interval, ReadsEachUnit) {
 }
 
 TEST(Interval, PrintsWhatItReads) {
-  for (const char* text : {"0", "1", "100", "1000000", "1ep", "30s", "90s", "10m", "2h", "0.5s", "36h", "9007199254740992"}) {
+  for (const char* text :
+       {"0", "1", "100", "1000000", "1ep", "30s", "90s", "10m", "2h", "0.5s", "36h", "9007199254740992"}) {
     EXPECT_EQ(to_string(parse_interval(text)), text);
   }
   EXPECT_EQ(to_string(parse_interval("120s")), "2m");
 }
 
 TEST(Interval, RefusesEverythingElse) {
-  for (const char* bad : {"", "ep", "s", "-1", "-1ep", "1.5", "1.5ep", "1d", "1 ep", "1epp", "1e3", "nan", "inf", "1..5s",
-                          "1ep ", "99999999999999999999", "+1", "1EP"}) {
+  for (const char* bad : {"", "ep", "s", "-1", "-1ep", "1.5", "1.5ep", "1d", "1 ep", "1epp", "1e3", "nan",
+                          "inf", "1..5s", "1ep ", "99999999999999999999", "+1", "1EP"}) {
     try {
       (void)parse_interval(bad);
       ADD_FAILURE() << bad;
@@ -269,7 +282,8 @@ TEST(ResolvedConfig, SaysVersionAndCommit) {
 }
 
 TEST(ResolvedConfig, WritesValuesAsToml) {
-  RunConfig config{.data_dir = "a\"b\\c\n", .max_steps = 5, .lr = 1, .seed = std::numeric_limits<uint64_t>::max()};
+  RunConfig config{
+      .data_dir = "a\"b\\c\n", .max_steps = 5, .lr = 1, .seed = std::numeric_limits<uint64_t>::max()};
   const std::string text = resolved_config_toml(config, "", "");
   EXPECT_THAT(text, HasSubstr("data_dir = \"a\\\"b\\\\c\\u000A\"\n"));
   EXPECT_THAT(text, HasSubstr("max_steps = 5\n"));
