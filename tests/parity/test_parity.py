@@ -1,6 +1,6 @@
 """Runs the program and the PyTorch reference with the same settings and compares them row by row.
 
-GRADSTEP names the program; without it, build/gradstep of this source tree. Both run on one thread, side by side.
+The program is $GRADSTEP, or gradstep in $GRADSTEP_BUILD_DIR, or build/gradstep. Both run on one thread, side by side.
 """
 
 import contextlib
@@ -20,7 +20,8 @@ import torch
 from reference import Settings, evaluate, read_part, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("GRADSTEP", str(ROOT / "build" / "gradstep"))
+BUILD_DIR = pathlib.Path(os.environ.get("GRADSTEP_BUILD_DIR", ROOT / "build"))
+PROGRAM = os.environ.get("GRADSTEP", str(BUILD_DIR / "gradstep"))
 DATA_DIR = os.environ.get("GRADSTEP_PARITY_DATA", Settings.data_dir)
 
 LOSS_RELATIVE_FP32 = 2e-6

@@ -1,0 +1,186 @@
+"""`make bench`: gradstep and its peers, interleaved in one run; median, spread and ratios as JSON and a Markdown table.
+
+First each peer finds its best options (threads, workers, variant), then each round runs all of them, case by case.
+BENCH_QUICK=1 makes a smoke run of under a minute whose numbers mean little.
+"""
+
+import argparse
+import datetime
+import gzip
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import peers
+import report
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FULL = peers.Effort(seconds=3.0, warmup_windows=100)
+LOOK = peers.Effort(seconds=1.0, warmup_windows=30)
+QUICK = peers.Effort(seconds=0.3, warmup_windows=5)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gradstep", type=pathlib.Path, default=ROOT / "build" / "gradstep")
+    parser.add_argument("--bench-dir", type=pathlib.Path, default=ROOT / "build" / "bench")
+    parser.add_argument("--data-dir", type=pathlib.Path, default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", help="names with commas between; all but python_compiled otherwise")
+    parser.add_argument("--cases", help='names with commas between, such as "32x4 fp32,128x1 bf16"; all otherwise')
+    parser.add_argument("--compile", action="store_true", help="measure torch.compile too")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser.add_argument("--table", type=pathlib.Path, help="write the Markdown table here as well")
+    arguments = parser.parse_args()
+    arguments.quick = os.environ.get("BENCH_QUICK", "0") not in ("", "0")
+    if arguments.rounds < 3 and not arguments.quick:
+        parser.error("--rounds: at least 3, for a median and a spread")
+    return arguments
+
+
+def unpack(data_dir, folder):
+    """Uncompressed IDX files, which LibTorch's own data set wants."""
+    for packed in sorted(data_dir.glob("*-ubyte.gz")):
+        with gzip.open(packed) as source, open(folder / packed.stem, "wb") as target:
+            shutil.copyfileobj(source, target)
+    for plain in data_dir.glob("*-ubyte"):
+        shutil.copy(plain, folder)
+    if not (folder / "train-images-idx3-ubyte").exists():
+        raise SystemExit(f"{data_dir}: no IDX files there; name their folder with --data-dir")
+
+
+def output_of(*command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def cpu_model():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def machine():
+    import torch
+
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "commit": output_of("git", "rev-parse", "--short", "HEAD"),
+        "changed_files": len(output_of("git", "status", "--porcelain").splitlines()),
+        "load_at_start": round(os.getloadavg()[0], 2),
+    }
+
+
+def chosen_peers(arguments, cores):
+    chosen = peers.all_peers(arguments.gradstep, arguments.bench_dir, cores)
+    if arguments.compile:
+        chosen.append(peers.compiled_peer(cores))
+    if arguments.peers:
+        names = arguments.peers.split(",")
+        unknown = set(names) - {peer.name for peer in chosen}
+        if unknown:
+            raise SystemExit(f"--peers {','.join(sorted(unknown))}: there are {', '.join(p.name for p in chosen)}")
+        names += [peer.options_of for peer in chosen if peer.name in names and peer.options_of]
+        chosen = [peer for peer in chosen if peer.name in names]
+    for peer in chosen:
+        if not os.access(peer.command[0], os.X_OK):
+            raise SystemExit(f"{peer.command[0]}: no such program; build the target gradstep_bench first")
+    return chosen
+
+
+def chosen_jobs(arguments, cores):
+    """(case, peer) pairs, case by case, so that what is compared runs close together."""
+    names = arguments.cases.split(",") if arguments.cases else [case.name for case in peers.all_cases()]
+    cases = [case for case in peers.all_cases() if case.name in names]
+    if len(cases) != len(names):
+        raise SystemExit(f"--cases {arguments.cases}: there are {', '.join(case.name for case in peers.all_cases())}")
+    chosen = chosen_peers(arguments, cores)
+    return [(case, peer) for case in cases for peer in chosen if case in peer.cases]
+
+
+def best_options(jobs, data_dir, quick):
+    """For each job the options with the highest rate in one short look; a quick run takes the first ones as they are."""
+    best = {}
+    for case, peer in jobs:
+        if peer.options_of:
+            best[case, peer] = next(best[known] for known in best if (known[0], known[1].name) == (case, peer.options_of))
+            continue
+        if quick or len(peer.candidates) == 1:
+            best[case, peer] = peer.candidates[0]
+            continue
+        rates = [peer.measure(case, options, LOOK, data_dir)["samples_per_s"] for options in peer.candidates]
+        best[case, peer] = peer.candidates[rates.index(max(rates))]
+        say(f"{case.name:12} {peer.name:16} best with {' '.join(best[case, peer])} of {len(rates)}")
+    return best
+
+
+def measure_rounds(jobs, options, arguments, data_dir):
+    """rates[case name][peer name] = one result a round. Every second round runs backwards, against a drift."""
+    rates = {}
+    effort = QUICK if arguments.quick else FULL
+    num_rounds = 1 if arguments.quick else arguments.rounds
+    for number in range(num_rounds):
+        for case, peer in jobs if number % 2 == 0 else reversed(jobs):
+            result = peer.measure(case, options[case, peer], effort, data_dir)
+            rates.setdefault(case.name, {}).setdefault(peer.name, []).append(result)
+            say(f"round {number + 1}/{num_rounds} {case.name:12} {peer.name:16} {result['samples_per_s']:12,.0f} samples/s")
+    return rates
+
+
+def measure_start_up(arguments):
+    """Start-up of the program beside Python's import of torch, in turns."""
+    rounds = []
+    for _ in range(1 if arguments.quick else max(5, arguments.rounds)):
+        times = peers.start_up(arguments.gradstep, arguments.data_dir)
+        rounds.append({**times, "import_torch_s": peers.import_torch()})
+    return rounds
+
+
+def main():
+    arguments = parse_arguments()
+    about = machine()
+    if about["load_at_start"] > 0.5 and not arguments.quick:
+        say(f"warning: load average {about['load_at_start']}: something else runs here, and the numbers will show it")
+    jobs = chosen_jobs(arguments, about["cores"])
+    with tempfile.TemporaryDirectory(prefix="gradstep-bench-") as folder:
+        data_dir = pathlib.Path(folder)
+        unpack(arguments.data_dir, data_dir)
+        options = best_options(jobs, data_dir, arguments.quick)
+        rates = measure_rounds(jobs, options, arguments, data_dir)
+    with_gradstep = any(peer.name == "gradstep" for _, peer in jobs)
+    result = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "quick": arguments.quick,
+        "machine": about,
+        "options": {f"{case.name} {peer.name}": chosen for (case, peer), chosen in options.items()},
+        "rates": rates,
+        "start_up": measure_start_up(arguments) if with_gradstep else [],
+    }
+    table = report.table(result)
+    print(table)
+    if arguments.table:
+        arguments.table.write_text(table)
+    if not arguments.quick:
+        name = f"{result['date'][:10]}-{about['cpu'].replace(' ', '-').lower()}-{about['cores']}-cores.json"
+        arguments.results.mkdir(parents=True, exist_ok=True)
+        (arguments.results / name).write_text(json.dumps(result, indent=1) + "\n")
+        say(f"written: {arguments.results / name}")
+
+
+if __name__ == "__main__":
+    main()
