@@ -1,6 +1,7 @@
 // All of gradstep's public headers, in the order in which to read them.
 #pragma once
 
+// clang-format off
 #include "gradstep/base/exit_code.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/stop.h"
@@ -21,8 +22,25 @@
 #include "gradstep/data/loader.h"
 
 #include "gradstep/model/task.h"
+#include "gradstep/model/normalize.h"
+#include "gradstep/model/mlp.h"
+#include "gradstep/model/registry.h"
 
 #include "gradstep/dist/world.h"
+#include "gradstep/dist/grad_sync.h"
+
+#include "gradstep/step/precision.h"
+#include "gradstep/step/precision_probe.h"
+#include "gradstep/step/matmul.h"
+#include "gradstep/step/grad_scaler.h"
+#include "gradstep/step/lr_schedule.h"
+#include "gradstep/step/optimizer.h"
+#include "gradstep/step/clip.h"
+#include "gradstep/step/micro_batches.h"
+#include "gradstep/step/window_seed.h"
+#include "gradstep/step/non_finite.h"
+#include "gradstep/step/buffer_snapshot.h"
+#include "gradstep/step/engine.h"
 
 #include "gradstep/report/sink.h"
 #include "gradstep/report/console.h"
@@ -30,3 +48,4 @@
 #include "gradstep/report/plan.h"
 
 #include "gradstep/run/run_config.h"
+// clang-format on

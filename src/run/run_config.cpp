@@ -116,7 +116,7 @@ void check_warmup(int64_t warmup_steps, int64_t total_updates) {
 std::string resolved_config_toml(const RunConfig& config, const std::string& version,
                                  const std::string& git_commit) {
   std::string text = "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
-  text += "# gradstep " + version + ", commit " + (git_commit.empty() ? "unknown" : git_commit) + "\n";
+  text += "# gradstep " + version + ", commit " + git_commit + "\n";
   std::string group;
   for (const Flag<RunConfig>& flag : train_flags()) {
     // The two exclude each other, so only the one in force may stand in the file.

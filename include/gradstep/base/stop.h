@@ -24,4 +24,18 @@ class StopToken {
   std::atomic<int> reason_{kNone};
 };
 
+// "SIGINT", "SIGTERM", "SIGUSR1"; "a request" for any other reason.
+[[nodiscard]] constexpr const char* stop_name(ExitCode reason) {
+  switch (reason) {
+    case ExitCode::kSigint:
+      return "SIGINT";
+    case ExitCode::kSigterm:
+      return "SIGTERM";
+    case ExitCode::kSigusr1:
+      return "SIGUSR1";
+    default:
+      return "a request";
+  }
+}
+
 }  // namespace gradstep

@@ -11,14 +11,15 @@ namespace gradstep {
 struct ConsoleOptions {
   int64_t log_interval = 20;  // windows; 0: no window lines
   int64_t total_updates = 0;  // for the bar and the time left
-  bool is_terminal = false;   // bar and carriage returns
+  bool is_terminal = false;   // draw the bar, anew at most ten times a second
   bool quiet = false;         // only the last line
   int width = 80;             // columns of the terminal
 };
 
 class ConsoleSink final : public Sink {
  public:
-  // `out` stays the caller's.
+  // `out` stays the caller's. Unlike other sinks it never throws: once `out` takes no more (a closed pipe, a full disk),
+  // it goes silent, so that a run does not end with its terminal. Destroying it erases the bar.
   ConsoleSink(std::FILE* out, ConsoleOptions options);
   ~ConsoleSink() override;
   void window(const WindowRow& row) override;

@@ -79,8 +79,8 @@ void validate(const RunConfig& config);
 // Throws ConfigError naming both numbers when the warm-up is longer than the run (case B2).
 void check_warmup(int64_t warmup_steps, int64_t total_updates);
 
-// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git commit (empty:
-// unknown) in its first lines. `gradstep train --config` reads it back to the same settings.
+// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git commit
+// in its first lines. `gradstep train --config` reads it back to the same settings.
 [[nodiscard]] std::string resolved_config_toml(const RunConfig& config, const std::string& version,
                                                const std::string& git_commit);
 

@@ -1,0 +1,24 @@
+// What this machine gives the process: cores, memory, processor. Linux; reads /proc and the cgroup.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradstep {
+
+// Cores this process may use: those of its affinity mask, and no more than the cgroup's quota rounded up; at least 1.
+// cgroup_root: the folder to look for quotas in (a test passes its own).
+[[nodiscard]] int64_t num_usable_cores(const std::string& cgroup_root = "/sys/fs/cgroup");
+
+// Bytes of memory this process holds (resident set); 0 when it cannot be read.
+[[nodiscard]] int64_t resident_bytes();
+
+// Bytes this process may still take: of the machine, and of its cgroup's limit where there is one.
+[[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup");
+
+// "AMD EPYC ..." as the kernel names it, and the names of the vector extensions that matter for training.
+[[nodiscard]] std::string processor_name();
+[[nodiscard]] std::vector<std::string> processor_features();
+
+}  // namespace gradstep

@@ -1,0 +1,178 @@
+// Dispatch over the subcommands, and the one place that prints an error line.
+// no torch
+#include "cli/app.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/command_info.h"
+#include "cli/env_command.h"
+#include "cli/eval_command.h"
+#include "cli/failure.h"
+#include "cli/fetch_command.h"
+#include "cli/help.h"
+#include "cli/nearest.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+#include "cli/train_command.h"
+#include "cli/train_config.h"
+#include "gradstep/base/error.h"
+#include "gradstep/base/version.h"
+
+namespace gradstep {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int kWidestHelp = 100;
+
+// The handlers point to the token only while this lives.
+class StopSignals {
+ public:
+  StopSignals() { install_stop_signals(token_); }
+  ~StopSignals() { restore_stop_signals(); }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  [[nodiscard]] StopToken& token() { return token_; }
+
+ private:
+  StopToken token_;
+};
+
+int print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+int help_width() { return std::min(terminal_width(stdout), kWidestHelp); }
+
+bool asks_for_help(const Words& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return false;
+    if (word == "-h" || word == "--help") return true;
+  }
+  return false;
+}
+
+template <class Options>
+Options options_from(const Arguments& arguments, const std::vector<Flag<Options>>& flags) {
+  Options options;
+  for (const auto& [key, text] : arguments.flags) {
+    for (const Flag<Options>& flag : flags) {
+      if (flag.info.key == key && !flag.set(options, text)) {
+        throw ConfigError(complaint(flag_spelling(key), text, flag.info));
+      }
+    }
+  }
+  return options;
+}
+
+std::string required(const CommandInfo& info, const Arguments& arguments) {
+  if (arguments.positional.empty()) {
+    throw ConfigError("gradstep " + info.name + " needs a " + info.positional + ": " + info.positional_help +
+                      " See gradstep " + info.name + " --help");
+  }
+  return arguments.positional;
+}
+
+int train(const Arguments& arguments, bool quiet) {
+  TrainSettings settings = resolve_train_settings(arguments, gradstep_environment());
+  for (const std::string& warning : settings.warnings) std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+  settings.config.quiet = settings.config.quiet || quiet;
+  StopSignals signals;
+  return run_train(settings.config, signals.token());
+}
+
+int eval(const Arguments& arguments, bool quiet) {
+  EvalOptions options = options_from(arguments, eval_flags());
+  options.model_path = required(command("eval"), arguments);
+  options.quiet = options.quiet || quiet;
+  StopSignals signals;
+  return run_eval(options, signals.token());
+}
+
+// No handlers here: a download that SIGINT ends at once is resumed by the next one.
+int fetch(const Arguments& arguments, bool quiet) {
+  FetchOptions options = options_from(arguments, fetch_flags());
+  options.name = required(command("fetch"), arguments);
+  options.quiet = options.quiet || quiet;
+  return run_fetch(options, stdout, is_terminal(stdout));
+}
+
+int run_command(const std::string& name, const Words& words, bool quiet) {
+  const CommandInfo& info = command(name);
+  if (asks_for_help(words)) return print(command_help(info, help_width()));
+  const Arguments arguments = parse_arguments(info, words);
+  if (name == "train") return train(arguments, quiet);
+  if (name == "eval") return eval(arguments, quiet);
+  if (name == "fetch") return fetch(arguments, quiet);
+  return run_env();
+}
+
+int print_version() {
+  return print("gradstep " + std::string(version()) + " (commit " + std::string(git_commit()) + "), LibTorch " +
+               TORCH_VERSION + "\n");
+}
+
+[[noreturn]] void refuse(const std::string& word) {
+  const bool is_flag = word[0] == '-';
+  Words known = is_flag ? Words{"--help", "--version", "--quiet"} : Words{"help"};
+  std::string names;
+  for (const CommandInfo& info : commands()) {
+    if (!is_flag) known.push_back(info.name);
+    names += (names.empty() ? "" : ", ") + info.name;
+  }
+  const std::string hint = did_you_mean(word, known);
+  throw ConfigError((is_flag ? "unknown flag " : "unknown command ") + word +
+                    (hint.empty() ? "; the commands are " + names : hint + " The commands are " + names));
+}
+
+// The flags before the subcommand, then the subcommand.
+int dispatch(const Words& words) {
+  bool quiet = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const Words rest(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+    const auto is_word = [&](const CommandInfo& info) { return info.name == word; };
+    if (std::any_of(commands().begin(), commands().end(), is_word)) return run_command(word, rest, quiet);
+    if (word == "-h" || word == "--help" || word == "help") {
+      const auto named = [&](const CommandInfo& info) { return !rest.empty() && info.name == rest[0]; };
+      const auto found = std::find_if(commands().begin(), commands().end(), named);
+      return print(found == commands().end() ? program_help(help_width()) : command_help(*found, help_width()));
+    }
+    if (word == "--version") return print_version();
+    if (word == "--help-markdown") return print(markdown_help());
+    if (word != "-q" && word != "--quiet") refuse(word.empty() ? "''" : word);
+    quiet = true;
+  }
+  print(program_help(help_width()));
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+int guarded(const Words& words) {
+  try {
+    return dispatch(words);
+  } catch (...) {
+    const Failure failure = describe_failure(std::current_exception());
+    std::fflush(stdout);
+    std::fprintf(stderr, "gradstep: %s\n", failure.line.c_str());
+    return failure.exit_code;
+  }
+}
+
+}  // namespace
+
+int run_app(int argc, char** argv) {
+  open_missing_streams();
+  ignore_broken_pipes();
+  const int exit_code = guarded(Words(argv + std::min(argc, 1), argv + argc));
+  std::fflush(stdout);
+  return exit_code;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,164 @@
+// The flags of eval and fetch, and the four subcommands with their positional arguments and examples.
+// no torch
+#include "cli/command_info.h"
+
+#include <stdexcept>
+
+namespace gradstep {
+namespace {
+
+template <class Config>
+std::vector<FlagInfo> infos(const std::vector<Flag<Config>>& flags) {
+  std::vector<FlagInfo> result;
+  for (const Flag<Config>& flag : flags) result.push_back(flag.info);
+  return result;
+}
+
+constexpr char kEval[] = "Evaluation";
+constexpr char kFetch[] = "Download";
+
+std::vector<Flag<EvalOptions>> make_eval_flags() {
+  const auto any = [](const std::string&) { return true; };
+  const auto known_dataset = [](const std::string& text) {
+    return text.empty() || text == "fashion-mnist" || text == "mnist" || text == "cifar10";
+  };
+  const auto known_precision = [](const std::string& text) {
+    return text.empty() || text == "fp32" || text == "bf16" || text == "fp16";
+  };
+  return {
+      text_flag({.key = "dataset",
+                 .group = kEval,
+                 .metavar = "NAME",
+                 .help = "Data set: fashion-mnist, mnist or cifar10.",
+                 .default_text = "the one recorded in the model"},
+                &EvalOptions::dataset, "fashion-mnist, mnist or cifar10", known_dataset),
+      text_flag({.key = "data_dir",
+                 .group = kEval,
+                 .metavar = "DIR",
+                 .help = "Folder with the files of the data set.",
+                 .aliases = {"data_path"},
+                 .default_text = "the one of the run, or the data set's own"},
+                &EvalOptions::data_dir, "a folder", any),
+      text_flag({.key = "precision",
+                 .group = kEval,
+                 .metavar = "NAME",
+                 .help = "fp32, bf16 or fp16.",
+                 .default_text = "the one recorded in the model"},
+                &EvalOptions::precision, "fp32, bf16 or fp16", known_precision),
+      text_flag({.key = "device",
+                 .group = kEval,
+                 .metavar = "NAME",
+                 .help = "auto, cpu, cuda or cuda:N.",
+                 .default_text = "auto"},
+                &EvalOptions::device, "auto, cpu, cuda or cuda:N", is_device_text),
+      integer_flag({.key = "threads",
+                    .group = kEval,
+                    .metavar = "N",
+                    .help = "Threads that compute.",
+                    .default_text = "0, the cores within the cgroup quota"},
+                   &EvalOptions::threads, {.min = 0, .max = 4096}),
+      integer_flag({.key = "batch_size",
+                    .group = kEval,
+                    .short_name = 'b',
+                    .metavar = "N",
+                    .help = "Samples that go through the model at once; the result hardly depends on it.",
+                    .default_text = "0, chosen by the program"},
+                   &EvalOptions::batch_size, {.min = 0, .max = 1'000'000'000}),
+      text_flag({.key = "predictions",
+                 .group = kEval,
+                 .metavar = "FILE.csv",
+                 .help = "Write the prediction for each sample there.",
+                 .default_text = "none"},
+                &EvalOptions::predictions_path),
+      switch_flag({.key = "json", .group = kEval, .help = "Print one JSON object instead of lines."}, &EvalOptions::json),
+      switch_flag({.key = "quiet", .group = kEval, .short_name = 'q', .help = "Print the last line only."},
+                  &EvalOptions::quiet),
+  };
+}
+
+std::vector<Flag<FetchOptions>> make_fetch_flags() {
+  return {
+      text_flag({.key = "data_dir",
+                 .group = kFetch,
+                 .metavar = "DIR",
+                 .help = "Folder to put the files in.",
+                 .aliases = {"data_path"},
+                 .default_text = "data/<name>"},
+                &FetchOptions::data_dir),
+      text_flag({.key = "base_url",
+                 .group = kFetch,
+                 .metavar = "URL",
+                 .help = "Folder on a server of yours that holds the same files.",
+                 .default_text = "the public servers of the data set"},
+                &FetchOptions::base_url),
+      switch_flag({.key = "quiet", .group = kFetch, .short_name = 'q', .help = "No progress."}, &FetchOptions::quiet),
+  };
+}
+
+std::vector<CommandInfo> make_commands() {
+  std::vector<FlagInfo> train = infos(train_flags());
+  train.push_back(config_flag());
+  return {
+      {.name = "train",
+       .summary = "Train a model and write it, its rows and its settings to a folder.",
+       .positional = "",
+       .positional_help = "",
+       .flags = std::move(train),
+       .examples = {"gradstep train --epochs 3 -o runs/first", "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
+                    "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"}},
+      {.name = "eval",
+       .summary = "Loss, accuracy, top-5 and accuracy per class of a saved model.",
+       .positional = "MODEL",
+       .positional_help = "A model.safetensors, or the output folder of a run.",
+       .flags = infos(eval_flags()),
+       .examples = {"gradstep eval runs/first", "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
+      {.name = "fetch",
+       .summary = "Download a data set, resume where it broke off, check every file.",
+       .positional = "NAME",
+       .positional_help = "mnist, fashion-mnist or cifar10.",
+       .flags = infos(fetch_flags()),
+       .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
+      {.name = "env",
+       .summary = "Versions, processor features, devices and measured precisions.",
+       .positional = "",
+       .positional_help = "",
+       .flags = {},
+       .examples = {"gradstep env"}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Flag<EvalOptions>>& eval_flags() {
+  static const std::vector<Flag<EvalOptions>> flags = make_eval_flags();
+  return flags;
+}
+
+const std::vector<Flag<FetchOptions>>& fetch_flags() {
+  static const std::vector<Flag<FetchOptions>> flags = make_fetch_flags();
+  return flags;
+}
+
+const FlagInfo& config_flag() {
+  static const FlagInfo info{.key = "config",
+                             .group = "Output",
+                             .short_name = 'c',
+                             .metavar = "FILE.toml",
+                             .help = "Take settings from this file: key = flag with _ for -. Flags and variables win.",
+                             .default_text = "none"};
+  return info;
+}
+
+const std::vector<CommandInfo>& commands() {
+  static const std::vector<CommandInfo> all = make_commands();
+  return all;
+}
+
+const CommandInfo& command(const std::string& name) {
+  for (const CommandInfo& info : commands()) {
+    if (info.name == name) return info;
+  }
+  throw std::logic_error("no subcommand " + name);
+}
+
+}  // namespace gradstep

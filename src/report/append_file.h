@@ -1,0 +1,28 @@
+// AppendFile: a file to which only whole lines are ever added.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gradstep {
+
+// Not for several writers at once.
+class AppendFile {
+ public:
+  // Opens or creates `path`. A last line without its end, left by a process that was killed, is cut off.
+  // Throws std::system_error with the path, as do the others.
+  explicit AppendFile(std::string path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+  // `lines` ends with a line's end. When the disk takes only a part, the file is cut back to what was there before.
+  void append(std::string_view lines);
+
+ private:
+  void cut_partial_line();
+
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace gradstep

@@ -1,0 +1,199 @@
+// Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends it, not the run.
+// no torch
+#include "gradstep/report/console.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+
+#include "report/format.h"
+#include "report/progress_bar.h"
+
+namespace gradstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+bool is_finished(const RunEnd& row) { return row.reason == "done" || row.reason == "early stop"; }
+
+std::string end_line(const RunEnd& row) {
+  std::string text;
+  if (is_finished(row)) {
+    text = row.reason + ": " + std::to_string(row.update) + " updates, ";
+  } else {
+    text = "not finished: update " + std::to_string(row.update) + " of " + std::to_string(row.total_updates) + " (" +
+           row.reason + "), ";
+  }
+  text += std::to_string(row.samples) + " samples in " + seconds_text(row.seconds);
+  if (row.skipped_total > 0) text += " | " + std::to_string(row.skipped_total) + " skipped";
+  if (row.best_eval && row.last_eval && row.best_eval->update != row.last_eval->update) {
+    text += " | best " + fixed_text(row.best_eval->val_acc, 4) + " at update " + std::to_string(row.best_eval->update);
+  }
+  if (row.last_eval) {
+    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4) + " | val_acc " + fixed_text(row.last_eval->val_acc, 4);
+  }
+  if (!row.model_path.empty()) text += " | " + row.model_path;
+  return text;
+}
+
+std::string eval_line(const EvalRow& row) {
+  return "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) + " | val_loss " +
+         fixed_text(row.val_loss, 4) + " | val_acc " + fixed_text(row.val_acc, 4) + " | top-5 " +
+         fixed_text(row.val_top5, 4) + " | " + seconds_text(row.time_eval) + (row.best ? " | best" : "");
+}
+
+std::string event_line(const EventRow& row) {
+  std::string text = row.name;
+  for (size_t i = 0; i < row.fields.size(); ++i) {
+    text += (i == 0 ? ": " : ", ") + row.fields[i].first + " " + row.fields[i].second;
+  }
+  return text;
+}
+
+}  // namespace
+
+class ConsoleSink::Impl {
+ public:
+  Impl(std::FILE* out, ConsoleOptions options) : out_(out), options_(options) {}
+
+  // Also when an exception is on its way: the error line shall not end up behind a bar.
+  ~Impl() {
+    if (drawn_ > 0) write(erased());
+  }
+
+  void window(const WindowRow& row) {
+    if (options_.quiet) return;
+    count(row);
+    if (is_due(row)) {
+      print(window_line(row));
+      samples_ = seconds_ = 0;
+      skips_ = 0;
+    }
+    if (options_.is_terminal) draw(row);
+  }
+
+  void eval(const EvalRow& row) {
+    if (!options_.quiet) print(eval_line(row));
+  }
+
+  void event(const EventRow& row) {
+    if (!options_.quiet) print(event_line(row));
+  }
+
+  void end(const RunEnd& row) {
+    bar_.clear();
+    print(end_line(row));
+  }
+
+ private:
+  void count(const WindowRow& row) {
+    samples_ += static_cast<double>(row.step.samples);
+    seconds_ += static_cast<double>(row.step.samples) / row.samples_per_s;
+    if (row.step.skipped) ++skips_;
+  }
+
+  // Every log_interval windows; and at once when a loss or a gradient stops being finite, lest it hide between two lines.
+  bool is_due(const WindowRow& row) {
+    const bool is_finite = std::isfinite(row.step.loss);
+    const bool turned = (was_finite_ && !is_finite) || !row.step.first_non_finite.empty();
+    was_finite_ = is_finite;
+    if (options_.log_interval == 0) return false;
+    return turned || row.step.window % options_.log_interval == 0;
+  }
+
+  // Over the windows since the last line, where there was a clock to divide by.
+  [[nodiscard]] std::string rate_text() const {
+    const double rate = samples_ / seconds_;
+    return std::isfinite(rate) ? fixed_text(rate, 0) + " samples/s" : "? samples/s";
+  }
+
+  [[nodiscard]] std::string window_line(const WindowRow& row) const {
+    std::string text = "Epoch " + std::to_string(row.step.epoch + 1) + " | Batch " + std::to_string(row.window_of_epoch) +
+                       " | loss " + fixed_text(row.step.loss, 4) + " | lr " + scientific_text(row.step.lr) + " | " +
+                       rate_text();
+    if (skips_ > 0) text += " | " + std::to_string(skips_) + " skipped, " + std::to_string(row.step.skipped_total) + " in all";
+    if (!row.step.first_non_finite.empty()) text += " | not finite: " + row.step.first_non_finite;
+    return text;
+  }
+
+  void draw(const WindowRow& row) {
+    const Clock::time_point now = Clock::now();
+    if (first_update_ < 0) {
+      first_update_ = row.step.update;
+      first_time_ = now;
+    }
+    if (!bar_.empty() && now - last_draw_ < kRedraw) return;
+    last_draw_ = now;
+    Progress progress{.done = row.step.update,
+                      .total = options_.total_updates,
+                      .seconds_left = seconds_left(row.step.update, now),
+                      .note = "loss " + fixed_text(row.step.loss, 4)};
+    if (seconds_ > 0) progress.note += " | " + rate_text();
+    bar_ = bar_text(progress, options_.width - 1);  // the last column would wrap
+    write(redrawn());
+  }
+
+  // From the pace since the first window seen; not a number before a second update.
+  [[nodiscard]] double seconds_left(int64_t update, Clock::time_point now) const {
+    const auto done = static_cast<double>(update - first_update_);
+    const auto left = static_cast<double>(std::max<int64_t>(0, options_.total_updates - update));
+    return done > 0 ? seconds_between(first_time_, now) / done * left : std::nan("");
+  }
+
+  // A line takes the place of the bar, which moves below it. One write, so that it does not flicker.
+  void print(const std::string& line) {
+    std::string text = erased() + line + "\n";
+    if (!bar_.empty()) text += redrawn();
+    write(text);
+  }
+
+  std::string erased() {
+    if (drawn_ == 0) return "";
+    std::string text(drawn_ + 2, ' ');
+    text.front() = text.back() = '\r';
+    drawn_ = 0;
+    return text;
+  }
+
+  std::string redrawn() {
+    std::string text = "\r" + bar_;
+    if (drawn_ > bar_.size()) text.append(drawn_ - bar_.size(), ' ');
+    drawn_ = bar_.size();
+    return text;
+  }
+
+  void write(const std::string& text) {
+    if (is_open_) is_open_ = write_text(out_, text);
+  }
+
+  std::FILE* out_;
+  ConsoleOptions options_;
+  bool is_open_ = true;
+  // Since the last line.
+  double samples_ = 0;
+  double seconds_ = 0;
+  int64_t skips_ = 0;
+  bool was_finite_ = true;
+  // The bar.
+  std::string bar_;
+  size_t drawn_ = 0;  // characters of it on the screen
+  int64_t first_update_ = -1;
+  Clock::time_point first_time_{};
+  Clock::time_point last_draw_{};
+};
+
+ConsoleSink::ConsoleSink(std::FILE* out, ConsoleOptions options) : impl_(std::make_unique<Impl>(out, options)) {}
+ConsoleSink::~ConsoleSink() = default;
+void ConsoleSink::window(const WindowRow& row) { impl_->window(row); }
+void ConsoleSink::eval(const EvalRow& row) { impl_->eval(row); }
+void ConsoleSink::event(const EventRow& row) { impl_->event(row); }
+void ConsoleSink::end(const RunEnd& row) { impl_->end(row); }
+void ConsoleSink::flush() {}
+
+}  // namespace gradstep

@@ -1,0 +1,102 @@
+// Numbers through std::to_chars, texts escaped as RFC 8259 wants it.
+// no torch
+#include "report/json_text.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace gradstep {
+namespace {
+
+// By the first byte alone; 0: no sequence begins with it.
+size_t utf8_length_by_lead(unsigned lead) {
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead < 0xE0) return 2;
+  if (lead >= 0xE0 && lead < 0xF0) return 3;
+  return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+}
+
+// The length of the UTF-8 sequence that text begins with; 0: it begins with none.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
+  const unsigned lead = byte(0);
+  const size_t length = utf8_length_by_lead(lead);
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if (byte(i) >> 6 != 2) return 0;
+  }
+  // Too long a form, a surrogate, or above the last code point.
+  if (lead == 0xE0 && byte(1) < 0xA0) return 0;
+  if (lead == 0xED && byte(1) >= 0xA0) return 0;
+  if (lead == 0xF0 && byte(1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(1) >= 0x90) return 0;
+  return length;
+}
+
+void append_escaped(std::string& out, std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const auto code = static_cast<unsigned char>(text[0]);
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";
+    } else if (code == '"' || code == '\\') {
+      out += '\\';
+      out += text[0];
+    } else if (code < 0x20) {
+      out += "\\u00";
+      out += kHex[code >> 4];
+      out += kHex[code & 15];
+    } else {
+      out.append(text.substr(0, length));
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+}
+
+template <class Number>
+void append_number(std::string& out, Number value) {
+  char buffer[32];
+  const char* end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  out.append(buffer, static_cast<size_t>(end - buffer));
+}
+
+}  // namespace
+
+void JsonLine::start(std::string_view key) {
+  if (!first_) out_ += ',';
+  first_ = false;
+  out_ += '"';
+  append_escaped(out_, key);
+  out_ += "\":";
+}
+
+void JsonLine::add(std::string_view key, int64_t value) {
+  start(key);
+  append_number(out_, value);
+}
+
+void JsonLine::add(std::string_view key, double value) {
+  start(key);
+  if (std::isnan(value)) {
+    out_ += "\"NaN\"";
+  } else if (std::isinf(value)) {
+    out_ += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else {
+    append_number(out_, value);
+  }
+}
+
+void JsonLine::add(std::string_view key, bool value) {
+  start(key);
+  out_ += value ? "true" : "false";
+}
+
+void JsonLine::add(std::string_view key, std::string_view text) {
+  start(key);
+  out_ += '"';
+  append_escaped(out_, text);
+  out_ += '"';
+}
+
+}  // namespace gradstep

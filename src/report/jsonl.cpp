@@ -1,0 +1,157 @@
+// Rows as JSON lines. The one of each window costs about a microsecond, so that it can be written always.
+// no torch
+#include "gradstep/report/jsonl.h"
+
+#include <chrono>
+
+#include "report/append_file.h"
+#include "report/json_text.h"
+
+namespace gradstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Rows that follow each other faster are held back, but no longer than kMaxHeld.
+constexpr auto kFastRows = std::chrono::milliseconds(50);
+constexpr auto kMaxHeld = std::chrono::seconds(1);
+constexpr size_t kMaxBytes = 256 * 1024;
+
+void append_window(std::string& out, const WindowRow& row) {
+  const StepReport& step = row.step;
+  JsonLine line(out);
+  line.add("window", step.window);
+  line.add("update", step.update);
+  line.add("epoch", step.epoch);
+  line.add("loss", step.loss);
+  line.add("lr", step.lr);
+  line.add("grad_norm", step.grad_norm);
+  line.add("loss_scale", step.loss_scale);
+  line.add("skipped", step.skipped);
+  line.add("skipped_total", step.skipped_total);
+  line.add("samples", row.samples);
+  line.add("divisor", step.divisor);
+  line.add("samples_per_s", row.samples_per_s);
+  line.add("time_data", row.time_data);
+  line.add("time_step", row.time_step);
+  line.add("memory", row.memory);
+  if (!step.first_non_finite.empty()) line.add("first_non_finite", step.first_non_finite);
+  line.close();
+}
+
+void append_eval(std::string& out, const EvalRow& row) {
+  JsonLine line(out);
+  line.add("update", row.update);
+  line.add("epoch", row.epoch);
+  line.add("val_loss", row.val_loss);
+  line.add("val_acc", row.val_acc);
+  line.add("val_top5", row.val_top5);
+  line.add("val_samples", row.samples);
+  line.add("time_eval", row.time_eval);
+  line.add("best", row.best);
+  line.close();
+}
+
+void append_event(std::string& out, const EventRow& row) {
+  JsonLine line(out);
+  line.add("event", row.name);
+  line.add("update", row.update);
+  for (const auto& [key, text] : row.fields) line.add(key, text);
+  line.close();
+}
+
+void append_end(std::string& out, const RunEnd& row) {
+  JsonLine line(out);
+  line.add("event", "end");
+  line.add("update", row.update);
+  line.add("total_updates", row.total_updates);
+  line.add("samples", row.samples);
+  line.add("skipped_total", row.skipped_total);
+  line.add("seconds", row.seconds);
+  line.add("reason", row.reason);
+  if (row.best_eval) {
+    line.add("best_update", row.best_eval->update);
+    line.add("best_val_acc", row.best_eval->val_acc);
+  }
+  line.add("model", row.model_path);
+  line.close();
+}
+
+}  // namespace
+
+std::string window_row_json(const WindowRow& row) {
+  std::string text;
+  append_window(text, row);
+  return text;
+}
+
+std::string eval_row_json(const EvalRow& row) {
+  std::string text;
+  append_eval(text, row);
+  return text;
+}
+
+std::string event_row_json(const EventRow& row) {
+  std::string text;
+  append_event(text, row);
+  return text;
+}
+
+class JsonlSink::Impl {
+ public:
+  explicit Impl(const std::string& path) : file_(path) {}
+
+  ~Impl() {
+    try {
+      flush();
+    } catch (const std::exception&) {
+      // Whoever wanted to know has called flush() or end() before.
+    }
+  }
+
+  void window(const WindowRow& row) {
+    append_window(buffer_, row);
+    buffer_ += '\n';
+    const Clock::time_point now = Clock::now();
+    const bool fast = now - last_row_ < kFastRows;
+    last_row_ = now;
+    if (!fast || now - last_write_ >= kMaxHeld || buffer_.size() >= kMaxBytes) write(now);
+  }
+
+  // Rows that are rare are written at once, with all before them.
+  template <class Row>
+  void rare(void (*append)(std::string&, const Row&), const Row& row) {
+    append(buffer_, row);
+    buffer_ += '\n';
+    flush();
+  }
+
+  void flush() {
+    if (!buffer_.empty()) write(Clock::now());
+  }
+
+ private:
+  void write(Clock::time_point now) {
+    std::string lines;
+    lines.swap(buffer_);  // a failed write is not tried again
+    file_.append(lines);
+    lines.clear();
+    buffer_.swap(lines);  // keep the memory
+    last_write_ = now;
+  }
+
+  AppendFile file_;
+  std::string buffer_;  // whole lines
+  Clock::time_point last_row_{};
+  Clock::time_point last_write_{};
+};
+
+JsonlSink::JsonlSink(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+JsonlSink::~JsonlSink() = default;
+void JsonlSink::window(const WindowRow& row) { impl_->window(row); }
+void JsonlSink::eval(const EvalRow& row) { impl_->rare(append_eval, row); }
+void JsonlSink::event(const EventRow& row) { impl_->rare(append_event, row); }
+void JsonlSink::end(const RunEnd& row) { impl_->rare(append_end, row); }
+void JsonlSink::flush() { impl_->flush(); }
+
+}  // namespace gradstep

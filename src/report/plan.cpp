@@ -1,0 +1,88 @@
+// The plan as aligned text.
+// no torch
+#include "gradstep/report/plan.h"
+
+#include <algorithm>
+
+#include "report/format.h"
+
+namespace gradstep {
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+// "1 update", "5 updates"
+std::string counted(int64_t count, const std::string& noun) {
+  return thousands_text(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string batch_text(const RunPlan& plan) {
+  std::string text = counted(plan.global_batch, "sample") + " an update: ";
+  if (plan.world_size > 1) text += counted(plan.world_size, "rank") + ", on each ";
+  const std::string micro_batches = plan.num_micro_batches == 1 ? " micro-batch of " : " micro-batches of up to ";
+  return text + thousands_text(plan.num_micro_batches) + micro_batches + thousands_text(plan.micro_batch);
+}
+
+std::string epoch_text(const RunPlan& plan) {
+  std::string text = counted(plan.windows_per_epoch, "window");
+  if (plan.last_window_samples != plan.global_batch) {
+    text += ", the last one of " + counted(plan.last_window_samples, "sample");
+  }
+  return text;
+}
+
+std::string lr_text(const RunPlan& plan) {
+  std::string text;
+  for (const auto& [update, lr] : plan.lr_points) {
+    text += (text.empty() ? "" : ", ") + scientific_text(lr) + " at " + std::to_string(update);
+  }
+  return text;
+}
+
+std::string decay_text(const RunPlan& plan) {
+  return shortest_text(plan.weight_decay) + " on " + counted(plan.decay_tensors, "tensor") + " (" +
+         counted(plan.decay_parameters, "parameter") + "), none on " + counted(plan.no_decay_tensors, "tensor") + " (" +
+         counted(plan.no_decay_parameters, "parameter") + ")";
+}
+
+std::string memory_text(const RunPlan& plan) {
+  std::string text = "about " + bytes_text(plan.memory_bytes);
+  if (plan.memory_free_bytes > 0) text += " of " + bytes_text(plan.memory_free_bytes) + " free";
+  return text;
+}
+
+Rows plan_rows(const RunPlan& plan) {
+  return {{"data", plan.dataset + ", " + counted(plan.train_samples, "training sample")},
+          {"evaluation", counted(plan.eval_samples, "sample") + ", " + plan.eval_part},
+          {"model", plan.model + ", " + counted(plan.num_parameters, "parameter")},
+          {"device", plan.device},
+          {"precision", plan.precision + (plan.precision_reason.empty() ? "" : ": " + plan.precision_reason)},
+          {"batch", batch_text(plan)},
+          {"epoch", epoch_text(plan)},
+          {"length", counted(plan.total_updates, "update") + ", ends " + plan.ends},
+          {"schedule", plan.schedule},
+          {"lr", lr_text(plan)},
+          {"optimizer", plan.optimizer},
+          {"decay", decay_text(plan)},
+          {"checkpoint", bytes_text(plan.checkpoint_bytes)},
+          {"memory", memory_text(plan)},
+          {"output", plan.output_dir}};
+}
+
+}  // namespace
+
+std::string format_plan(const RunPlan& plan) {
+  const Rows rows = plan_rows(plan);
+  size_t column = 0;
+  for (const auto& row : rows) column = std::max(column, row.first.size() + 2);
+  std::string text;
+  for (const auto& [name, value] : rows) {
+    if (value.empty()) continue;
+    std::string line = name;
+    line.resize(column, ' ');
+    text += line + value + "\n";
+  }
+  return text;
+}
+
+}  // namespace gradstep

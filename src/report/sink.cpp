@@ -1,0 +1,46 @@
+// The fan-out of rows over several sinks.
+// no torch
+#include "gradstep/report/sink.h"
+
+#include <exception>
+
+namespace gradstep {
+namespace {
+
+// The end of a run must reach every sink: the first error is thrown after all were tried.
+template <class Call>
+void call_all(const std::vector<std::unique_ptr<Sink>>& sinks, Call call) {
+  std::exception_ptr first;
+  for (const std::unique_ptr<Sink>& sink : sinks) {
+    try {
+      call(*sink);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace
+
+void SinkList::window(const WindowRow& row) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->window(row);
+}
+
+void SinkList::eval(const EvalRow& row) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->eval(row);
+}
+
+void SinkList::event(const EventRow& row) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->event(row);
+}
+
+void SinkList::end(const RunEnd& row) {
+  call_all(sinks_, [&](Sink& sink) { sink.end(row); });
+}
+
+void SinkList::flush() {
+  call_all(sinks_, [](Sink& sink) { sink.flush(); });
+}
+
+}  // namespace gradstep

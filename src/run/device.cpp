@@ -1,0 +1,39 @@
+// One place that touches libtorch's process-wide switches.
+#include "run/device.h"
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include "gradstep/base/error.h"
+#include "gradstep/base/machine.h"
+
+namespace gradstep {
+
+c10::Device parse_device(const std::string& text) {
+  const int64_t num_gpus = static_cast<int64_t>(torch::cuda::device_count());
+  if (text == "auto") return num_gpus > 0 ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+  if (text == "cpu") return c10::Device(c10::kCPU);
+  const c10::Device device = text == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(text);
+  if (device.index() < num_gpus) return device;
+  throw ConfigError("--device " + text + ": this machine shows " + std::to_string(num_gpus) +
+                    " CUDA devices to this LibTorch; use --device auto");
+}
+
+void set_threads(int64_t threads) {
+  at::set_num_threads(static_cast<int>(threads > 0 ? threads : num_usable_cores()));
+}
+
+c10::Device settle_device(const RunConfig& config) {
+  const c10::Device device = parse_device(config.device);
+  set_threads(config.threads);
+  at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);
+  return device;
+}
+
+std::string describe_device(c10::Device device) {
+  if (!device.is_cpu()) return device.str();
+  const int threads = at::get_num_threads();
+  return "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+}  // namespace gradstep

@@ -1,0 +1,24 @@
+// The device of a run, and the process-wide settings that go with it.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <string>
+
+#include "gradstep/run/run_config.h"
+
+namespace gradstep {
+
+// "auto" (an accelerator where there is one), "cpu", "cuda", "cuda:N" -> device. Throws ConfigError when it is not there.
+[[nodiscard]] c10::Device parse_device(const std::string& text);
+
+// Number of compute threads: as asked, or the cores within the cgroup's quota.
+void set_threads(int64_t threads);
+
+// The device of this run; sets threads and deterministic algorithms as the settings say.
+[[nodiscard]] c10::Device settle_device(const RunConfig& config);
+
+// "cpu, 2 threads"
+[[nodiscard]] std::string describe_device(c10::Device device);
+
+}  // namespace gradstep

@@ -1,0 +1,117 @@
+// no torch
+// The lock is flock on a file that names its owner; the kernel drops it when the owner dies, however it dies.
+#include "gradstep/run/output_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLockName = ".lock";
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line.empty() ? "another process" : line;
+}
+
+// Whether the locked file is still the one at `path`: its last owner may have removed it in between.
+bool is_current(int fd, const std::string& path) {
+  struct stat ours{};
+  struct stat current{};
+  return fstat(fd, &ours) == 0 && stat(path.c_str(), &current) == 0 && ours.st_ino == current.st_ino &&
+         ours.st_dev == current.st_dev;
+}
+
+int lock(const std::string& dir) {
+  const std::string path = dir + "/" + kLockName;
+  for (;;) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      throw ConfigError("--output-dir " + dir + ": cannot write there: " + std::strerror(errno) + "; choose another");
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const std::string owner = first_line(path);
+      close(fd);
+      throw ConfigError("--output-dir " + dir + ": in use by " + owner + "; wait for it or choose another folder");
+    }
+    if (is_current(fd, path)) return fd;
+    close(fd);
+  }
+}
+
+void refuse_used(const std::string& dir) {
+  bool foreign = false;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" || name == "checkpoints") {
+      throw ConfigError("--output-dir " + dir + ": holds a run already; choose another folder or remove that one");
+    }
+    foreign = foreign || name != kLockName;
+  }
+  if (foreign) throw ConfigError("--output-dir " + dir + ": holds files that are not of a run; choose an empty or new folder");
+}
+
+void write_owner(int fd) {
+  const std::string text = "pid " + std::to_string(getpid()) + " on " + host_name() + "\n";
+  // Only a courtesy to the reader of an error message: a full disk shows up at the first file that matters.
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) return;
+}
+
+}  // namespace
+
+OutputDir::OutputDir(std::string path) : path_(std::move(path)) {
+  std::error_code error;
+  created_ = fs::create_directories(path_, error);
+  if (error || !fs::is_directory(path_)) {
+    throw ConfigError("--output-dir " + path_ + ": cannot be created: " +
+                      (error ? error.message() : std::string("a file is in the way")) + "; choose another");
+  }
+  lock_fd_ = lock(path_);
+  try {
+    refuse_used(path_);
+  } catch (...) {
+    unlink(file(kLockName).c_str());
+    close(lock_fd_);
+    throw;
+  }
+  write_owner(lock_fd_);
+}
+
+OutputDir::~OutputDir() {
+  unlink(file(kLockName).c_str());
+  if (created_) rmdir(path_.c_str());  // fails, as it should, unless the folder is empty
+  close(lock_fd_);
+}
+
+std::string default_output_dir(const std::string& dataset, const std::string& model) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
+  return "runs/" + dataset + "-" + model + "-" + text.data();
+}
+
+}  // namespace gradstep

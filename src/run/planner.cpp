@@ -1,0 +1,137 @@
+// Nothing here has an effect; each function can be tested with numbers alone.
+#include "run/planner.h"
+
+#include <torch/torch.h>
+
+#include <charconv>
+
+#include "gradstep/base/machine.h"
+#include "gradstep/step/micro_batches.h"
+
+namespace gradstep {
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string describe_end(const RunConfig& config) {
+  const auto count = [](int64_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); };
+  const std::string epochs = count(config.epochs.value_or(1), "epoch");
+  if (!config.max_steps) return "after " + epochs;
+  const std::string updates = count(*config.max_steps, "update");
+  return config.epochs ? "after " + epochs + " or " + updates + ", whichever comes first" : "after " + updates;
+}
+
+std::string describe_schedule(const RunConfig& config) {
+  std::string text = config.sched + ", " + std::to_string(config.warmup_steps) + " warm-up updates, peak " + number(config.lr);
+  return config.sched == "constant" ? text : text + ", min " + number(config.min_lr);
+}
+
+std::string describe_optimizer(const RunConfig& config) {
+  std::string text = config.opt;
+  if (config.opt == "adamw") {
+    text += ", betas " + number(config.beta1) + " " + number(config.beta2) + ", eps " + number(config.eps);
+  } else {
+    text += ", momentum " + number(config.momentum) + (config.nesterov ? ", nesterov" : "");
+  }
+  return config.clip_grad > 0 ? text + ", gradients clipped to norm " + number(config.clip_grad) : text;
+}
+
+void fill_groups(Engine& engine, RunPlan& plan) {
+  const NamedTensors& parameters = engine.optimizer().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const int64_t numel = parameters[i].second.numel();
+    const bool decays = engine.optimizer().decays(i);
+    ++(decays ? plan.decay_tensors : plan.no_decay_tensors);
+    (decays ? plan.decay_parameters : plan.no_decay_parameters) += numel;
+    plan.num_parameters += numel;
+  }
+}
+
+int64_t bytes_of(const NamedTensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+int64_t buffer_bytes(const torch::nn::Module& module) {
+  int64_t bytes = 0;
+  for (const at::Tensor& buffer : module.buffers()) bytes += static_cast<int64_t>(buffer.nbytes());
+  return bytes;
+}
+
+}  // namespace
+
+RunLength run_length(const RunConfig& config, int64_t windows_per_epoch) {
+  RunLength length;
+  length.max_updates = config.max_steps.value_or(0);
+  if (config.epochs || !config.max_steps) length.max_windows = config.epochs.value_or(1) * windows_per_epoch;
+  length.total_updates = length.max_windows == 0   ? length.max_updates
+                         : length.max_updates == 0 ? length.max_windows
+                                                   : std::min(length.max_updates, length.max_windows);
+  return length;
+}
+
+bool DueTimer::due(int64_t updates, int64_t windows, double seconds) {
+  if (interval_.value <= 0) return false;
+  double progress = seconds;
+  if (interval_.unit == Interval::Unit::kUpdates) progress = static_cast<double>(updates);
+  if (interval_.unit == Interval::Unit::kEpochs) {
+    progress = static_cast<double>(windows) / static_cast<double>(windows_per_epoch_);
+  }
+  const int64_t periods = static_cast<int64_t>(std::floor(progress / interval_.value));
+  return periods > std::exchange(periods_, periods);
+}
+
+EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
+  return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
+                        .weight_decay = config.weight_decay,
+                        .beta1 = config.beta1,
+                        .beta2 = config.beta2,
+                        .eps = config.eps,
+                        .momentum = config.momentum,
+                        .nesterov = config.nesterov,
+                        .decay_all = config.decay_all},
+          .schedule = {.shape = parse_lr_shape(config.sched),
+                       .peak = config.lr,
+                       .min = config.min_lr,
+                       .warmup_steps = config.warmup_steps,
+                       .total_steps = total_updates},
+          .micro_batch = config.batch_size,
+          .clip_grad = config.clip_grad,
+          .seed = config.seed};
+}
+
+void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine, World& world,
+               RunPlan& plan) {
+  plan.train_samples = sampler.num_samples();
+  plan.world_size = world.size();
+  plan.micro_batch = config.batch_size;
+  plan.global_batch = sampler.global_batch();
+  plan.windows_per_epoch = sampler.windows_per_epoch();
+  plan.last_window_samples = sampler.window_range(plan.windows_per_epoch - 1).size();
+  const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world.size(), world.rank()).size();
+  plan.num_micro_batches = static_cast<int64_t>(micro_batches(on_this_rank, config.batch_size, false).size());
+  plan.total_updates = length.total_updates;
+  plan.ends = describe_end(config);
+  plan.schedule = describe_schedule(config);
+  plan.optimizer = describe_optimizer(config);
+  plan.weight_decay = config.weight_decay;
+  const int64_t last = length.total_updates;
+  std::vector<int64_t> points{1, config.warmup_steps, (config.warmup_steps + last) / 2, last - 1, last};
+  for (const int64_t k : points) {
+    const bool known = plan.lr_points.empty() || k > plan.lr_points.back().first;
+    if (k >= 1 && k <= last && known) plan.lr_points.emplace_back(k, engine.options().schedule.at(k));
+  }
+  fill_groups(engine, plan);
+  const int64_t parameters = bytes_of(engine.optimizer().parameters());
+  const int64_t moments = bytes_of(engine.optimizer().state());
+  plan.checkpoint_bytes = parameters + moments + buffer_bytes(*engine.task().module);
+  // Parameters, gradients and moments; what the process holds already has data set and libraries in it.
+  plan.memory_bytes = resident_bytes() + parameters + moments;
+  plan.memory_free_bytes = free_memory_bytes();
+}
+
+}  // namespace gradstep
