@@ -48,6 +48,13 @@ def main():
         pictures = normalise(pictures)
     autocast = torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bf16")
     window, micro = arguments.batch_size * arguments.grad_accum_steps, arguments.batch_size
+    if "compile" in variant:  # each size of micro-batch is compiled before anything is timed
+        for size in {micro, (len(labels) % window) % micro or micro}:
+            inputs = pictures[:size] if floats else normalise(pictures[:size])
+            with autocast:
+                loss = loss_function(inputs, labels[:size])
+            loss.backward()
+        optimizer.zero_grad(set_to_none=True)
 
     clock = SteadyClock(arguments.warmup_windows, arguments.seconds)
     updates = 0
