@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "gradstep/data/sampler.h"
+
 namespace gradstep {
 namespace {
 

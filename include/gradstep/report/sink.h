@@ -14,7 +14,7 @@ namespace gradstep {
 
 // One window: what the engine did, and what it cost.
 struct WindowRow {
-  StepReport step;
+  StepReport step{};
   int64_t window_of_epoch = 0;  // from 1
   int64_t samples = 0;          // cumulative, over all ranks
   double samples_per_s = 0;     // this window's samples over all ranks / wall time since the last row, less evaluation and saving
@@ -42,10 +42,10 @@ struct RunEnd {
   int64_t samples = 0;
   int64_t skipped_total = 0;
   double seconds = 0;             // of training, evaluation included
-  std::string reason;             // "done", "early stop", "SIGTERM" ...
-  std::optional<EvalRow> last_eval;
-  std::optional<EvalRow> best_eval;
-  std::string model_path;         // empty: none written
+  std::string reason{};            // "done", "early stop", "SIGTERM" ...
+  std::optional<EvalRow> last_eval{};
+  std::optional<EvalRow> best_eval{};
+  std::string model_path{};        // empty: none written
 };
 
 // Something worth a row of its own that is neither: {"event": name, key: value ...}. Keys in order; values are text.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gradstep/data/dataset.h"
+#include "gradstep/data/sampler.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/model/task.h"
 #include "gradstep/step/precision.h"
@@ -16,9 +17,9 @@ struct EvaluateOptions {
   Precision precision = Precision::kFp32;  // autocast as in training
   int64_t batch_size = 0;                  // samples; 0: as many as make good use of the device
   // Called between batches; true ends the evaluation early. Empty: never.
-  std::function<bool()> should_stop;
+  std::function<bool()> should_stop{};
   // Called with each batch's first sample number, scores (n, classes) fp32 and targets (n), on this rank. Empty: not.
-  std::function<void(int64_t first, const at::Tensor& scores, const at::Tensor& targets)> on_batch;
+  std::function<void(int64_t first, const at::Tensor& scores, const at::Tensor& targets)> on_batch{};
 };
 
 // Over all ranks. Sums are kept in fp64 and divided by the number of real samples.

@@ -8,14 +8,15 @@
 #include "gradstep/io/safetensors.h"
 #include "gradstep/model/registry.h"
 #include "gradstep/step/matmul.h"
+#include "gradstep/step/optimizer.h"
 #include "gradstep/step/precision.h"
 
 namespace gradstep {
 
 struct ModelInfo {
-  ModelOptions model;
-  DatasetSpec dataset;
-  std::string data_dir;
+  ModelOptions model{};
+  DatasetSpec dataset{};
+  std::string data_dir{};
   double val_fraction = 0;  // with seed: which part of the training set evaluation looks at; 0: the test set
   uint64_t seed = 0;
   Precision precision = Precision::kFp32;  // really used

@@ -22,10 +22,10 @@
 namespace gradstep {
 
 struct EngineOptions {
-  OptimizerOptions optimizer;
-  LrSchedule schedule;
+  OptimizerOptions optimizer{};
+  LrSchedule schedule{};
   Precision precision = Precision::kFp32;
-  GradScalerOptions scaler;         // used by fp16 only
+  GradScalerOptions scaler{};        // used by fp16 only
   int64_t micro_batch = 32;         // samples that go through the model at once; changes memory and speed, not the update
   double clip_grad = 0;             // global norm; 0: off
   int64_t max_skips_in_a_row = 20;  // then StepReport::diverged

@@ -1,0 +1,155 @@
+// Rebuilds the model from its file and measures it as it was trained.
+#include "cli/eval_command.h"
+
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "gradstep/base/error.h"
+#include "gradstep/io/atomic_write.h"
+#include "gradstep/run/evaluator.h"
+#include "gradstep/run/model_file.h"
+#include "run/device.h"
+
+namespace gradstep {
+namespace {
+
+std::string model_file_of(const std::string& path) {
+  return std::filesystem::is_directory(path) ? path + "/model.safetensors" : path;
+}
+
+// What the options ask for, else what the file records.
+struct Source {
+  std::string dataset;
+  std::string data_dir;
+  std::shared_ptr<const Dataset> data;
+  std::string part;
+};
+
+Source open_data(const EvalOptions& options, const ModelInfo& info) {
+  Source source;
+  source.dataset = options.dataset.empty() ? info.dataset.name : options.dataset;
+  source.data_dir = options.data_dir;
+  if (source.data_dir.empty() && source.dataset == info.dataset.name && std::filesystem::is_directory(info.data_dir)) {
+    source.data_dir = info.data_dir;
+  }
+  if (source.data_dir.empty()) source.data_dir = default_data_dir(source.dataset);
+  const bool validation = info.val_fraction > 0 && options.dataset.empty();
+  if (validation) {
+    const auto train = load_dataset(source.dataset, source.data_dir, Split::kTrain);
+    source.data = split_validation(train, info.val_fraction, info.seed).test;
+    source.part = "validation part of the training set";
+  } else {
+    source.data = load_dataset(source.dataset, source.data_dir, Split::kTest);
+    source.part = "test set";
+  }
+  return source;
+}
+
+void check_fit(const ModelInfo& info, const Source& source, const std::string& path) {
+  const DatasetSpec& spec = source.data->spec();
+  if (spec.input_shape == info.dataset.input_shape && spec.num_classes == info.dataset.num_classes) return;
+  throw ConfigError("--dataset " + source.dataset + ": its pictures or classes are not those that " + path +
+                    " was trained on (" + info.dataset.name + "); choose a data set of the same shape");
+}
+
+// One line a sample: number, target, prediction and its probability.
+class PredictionTable {
+ public:
+  void add(int64_t first, const at::Tensor& scores, const at::Tensor& targets) {
+    const auto [confidence, predicted] = scores.softmax(1).cpu().max(1);
+    const at::Tensor host_targets = targets.cpu();
+    const float* probability = confidence.const_data_ptr<float>();
+    const int64_t* prediction = predicted.const_data_ptr<int64_t>();
+    const int64_t* target = host_targets.const_data_ptr<int64_t>();
+    char line[96];
+    for (int64_t i = 0; i < targets.size(0); ++i) {
+      std::snprintf(line, sizeof line, "%lld,%lld,%lld,%.6f\n", static_cast<long long>(first + i),
+                    static_cast<long long>(target[i]), static_cast<long long>(prediction[i]),
+                    static_cast<double>(probability[i]));
+      text_ += line;
+    }
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_ = "sample,target,prediction,probability\n";
+};
+
+void print_json(const EvalResult& result, const Source& source, Precision precision, const std::string& path) {
+  nlohmann::ordered_json json{{"model", path},
+                              {"dataset", source.dataset},
+                              {"part", source.part},
+                              {"precision", to_string(precision)},
+                              {"samples", result.samples},
+                              {"val_loss", result.loss},
+                              {"val_acc", result.accuracy},
+                              {"val_top5", result.top5}};
+  for (size_t i = 0; i < result.class_samples.size(); ++i) {
+    json["class_samples"].push_back(result.class_samples[i]);
+    json["class_hits"].push_back(result.class_hits[i]);
+  }
+  // Dumped without throwing on a path that is not UTF-8.
+  std::printf("%s\n", json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void print_lines(const EvalResult& result, const Source& source, Precision precision, const std::string& path,
+                 bool quiet) {
+  if (!quiet) {
+    std::printf("model        %s\n", path.c_str());
+    std::printf("data         %s in %s, %s: %lld samples\n", source.dataset.c_str(), source.data_dir.c_str(),
+                source.part.c_str(), static_cast<long long>(result.samples));
+    std::printf("precision    %s\n", to_string(precision).c_str());
+    std::printf("class        samples   accuracy\n");
+    for (size_t i = 0; i < result.class_samples.size(); ++i) {
+      const auto samples = static_cast<double>(result.class_samples[i]);
+      std::printf("  %-10zu %7lld     ", i, static_cast<long long>(result.class_samples[i]));
+      if (samples > 0) {
+        std::printf("%.4f\n", static_cast<double>(result.class_hits[i]) / samples);
+      } else {
+        std::printf("-\n");
+      }
+    }
+  }
+  std::printf("val_loss %.4f | val_top5 %.4f | val_acc %.4f\n", result.loss, result.top5, result.accuracy);
+}
+
+}  // namespace
+
+int run_eval(const EvalOptions& options, StopToken& stop) {
+  set_threads(options.threads);
+  const std::string path = model_file_of(options.model_path);
+  const LoadedModel loaded = load_model(path);
+  const Source source = open_data(options, loaded.info);
+  check_fit(loaded.info, source, path);
+  const Precision precision =
+      options.precision.empty() ? loaded.info.precision : parse_precision(options.precision);
+  loaded.task.module->to(parse_device(options.device));
+  if (loaded.info.matmul == Matmul::kTorch || has_onednn()) use_matmul(loaded.info.matmul);
+
+  SoloWorld world;
+  PredictionTable predictions;
+  EvaluateOptions evaluate_options{.precision = precision,
+                                   .batch_size = options.batch_size,
+                                   .should_stop = [&stop] { return stop.requested(); }};
+  if (!options.predictions_path.empty()) {
+    evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const at::Tensor& targets) {
+      predictions.add(first, scores, targets);
+    };
+  }
+  const EvalResult result = evaluate(loaded.task, *source.data, world, evaluate_options);
+  if (!result.complete) return static_cast<int>(stop.reason());
+  if (!options.predictions_path.empty()) {
+    atomic_write(posix_file_system(), options.predictions_path, {predictions.text()});
+  }
+  if (options.json) {
+    print_json(result, source, precision, path);
+  } else {
+    print_lines(result, source, precision, path, options.quiet);
+  }
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace gradstep

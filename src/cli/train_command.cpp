@@ -1,0 +1,59 @@
+// Joins the pieces of a run: output folder, trainer, plan, sinks.
+#include "cli/train_command.h"
+
+#include <cstdio>
+
+#include "cli/terminal.h"
+#include "gradstep/base/error.h"
+#include "gradstep/base/version.h"
+#include "gradstep/dist/world.h"
+#include "gradstep/io/atomic_write.h"
+#include "gradstep/report/console.h"
+#include "gradstep/report/jsonl.h"
+#include "gradstep/run/output_dir.h"
+#include "gradstep/run/trainer.h"
+
+namespace gradstep {
+namespace {
+
+void show_plan(const RunConfig& config, const Trainer& trainer) {
+  for (const std::string& warning : trainer.warnings()) std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+  if (config.quiet && !config.dry_run) return;
+  std::fputs(format_plan(trainer.plan()).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void write_config(const RunConfig& config, const OutputDir& dir) {
+  const std::string text =
+      resolved_config_toml(config, std::string(version()), std::string(git_commit()));
+  atomic_write(posix_file_system(), dir.file("config.toml"), {text});
+}
+
+}  // namespace
+
+int run_train(const RunConfig& asked, StopToken& stop) {
+  RunConfig config = asked;
+  if (config.output_dir.empty()) config.output_dir = default_output_dir(config.dataset, config.model);
+  SoloWorld world;
+  if (config.dry_run) {
+    const Trainer trainer(config, world);
+    show_plan(config, trainer);
+    return static_cast<int>(ExitCode::kOk);
+  }
+  // The folder comes first: finding it taken after the data is read would waste the user's time.
+  const OutputDir dir(config.output_dir);
+  Trainer trainer(config, world);
+  show_plan(config, trainer);
+  write_config(config, dir);
+  SinkList sinks;
+  sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
+  sinks.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
+                                                                 .total_updates = trainer.plan().total_updates,
+                                                                 .is_terminal = is_terminal(stdout),
+                                                                 .quiet = config.quiet,
+                                                                 .width = terminal_width(stdout)}));
+  trainer.run(sinks, stop, posix_file_system(), dir.path());
+  return static_cast<int>(stop.requested() ? stop.reason() : ExitCode::kOk);
+}
+
+}  // namespace gradstep

@@ -1,0 +1,215 @@
+// safetensors: tensors to bytes and back, around the header's writer and reader.
+#include "gradstep/io/safetensors.h"
+
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <unordered_map>
+
+#include "gradstep/base/error.h"
+#include "gradstep/io/atomic_write.h"
+#include "io/safetensors_header.h"
+
+namespace gradstep {
+namespace {
+
+constexpr std::string_view kAliasPrefix = "alias:";
+
+constexpr std::array<std::pair<at::ScalarType, std::string_view>, 16> kTypes = {{{at::kBool, "BOOL"},
+                                                                                {at::kByte, "U8"},
+                                                                                {at::kChar, "I8"},
+                                                                                {at::kFloat8_e5m2, "F8_E5M2"},
+                                                                                {at::kFloat8_e4m3fn, "F8_E4M3"},
+                                                                                {at::kShort, "I16"},
+                                                                                {at::kUInt16, "U16"},
+                                                                                {at::kHalf, "F16"},
+                                                                                {at::kBFloat16, "BF16"},
+                                                                                {at::kInt, "I32"},
+                                                                                {at::kUInt32, "U32"},
+                                                                                {at::kFloat, "F32"},
+                                                                                {at::kComplexFloat, "C64"},
+                                                                                {at::kDouble, "F64"},
+                                                                                {at::kLong, "I64"},
+                                                                                {at::kUInt64, "U64"}}};
+
+std::string dtype_name(const std::string& tensor_name, at::ScalarType type) {
+  for (const auto& [scalar_type, name] : kTypes) {
+    if (scalar_type == type) return std::string(name);
+  }
+  throw CheckpointError("tensor " + tensor_name + ": type " + c10::toString(type) +
+                        " cannot be stored in a safetensors file; convert it first");
+}
+
+at::ScalarType scalar_type(std::string_view dtype) {
+  return std::ranges::find(kTypes, dtype, &std::pair<at::ScalarType, std::string_view>::second)->first;
+}
+
+// The same elements of the same memory, seen the same way.
+bool same_view(const at::Tensor& a, const at::Tensor& b) {
+  if (a.is_same(b)) return true;
+  return a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr() && a.device() == b.device() &&
+         a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+// What is to be stored, with its bytes in one piece on the CPU.
+struct Stored {
+  SafetensorsEntry entry;
+  at::Tensor bytes;
+};
+
+// Drops second names of one tensor, recording them in the metadata, and sorts as Python's writer does.
+std::vector<Stored> arrange(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                            std::map<std::string, std::string>& metadata) {
+  std::vector<Stored> stored;
+  std::unordered_map<const void*, std::vector<const std::pair<std::string, at::Tensor>*>> by_memory;
+  std::set<std::string_view> names;
+  for (const auto& named : tensors) {
+    const auto& [name, tensor] = named;
+    TORCH_CHECK(names.insert(name).second && name != "__metadata__", "two tensors are named ", name, ", or it is reserved");
+    TORCH_CHECK(tensor.defined() && tensor.layout() == at::kStrided, "tensor ", name, " is undefined or not dense");
+    auto& others = by_memory[tensor.const_data_ptr()];
+    const auto first = std::ranges::find_if(others, [&](const auto* other) { return same_view(other->second, tensor); });
+    if (first != others.end()) {
+      metadata[std::string(kAliasPrefix) + name] = (*first)->first;
+      continue;
+    }
+    others.push_back(&named);
+    stored.push_back({{name, dtype_name(name, tensor.scalar_type()), tensor.sizes().vec(), 0, 0},
+                      tensor.detach().resolve_conj().resolve_neg().to(at::kCPU).contiguous()});
+  }
+  std::ranges::sort(stored, [](const Stored& a, const Stored& b) {
+    return std::tuple(-safetensors_dtype_rank(a.entry.dtype), std::string_view(a.entry.name)) <
+           std::tuple(-safetensors_dtype_rank(b.entry.dtype), std::string_view(b.entry.name));
+  });
+  return stored;
+}
+
+class ReadFile {
+ public:
+  explicit ReadFile(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) {
+      throw CheckpointError("cannot open " + path + ": " + std::strerror(errno) + "; give the path of a model file");
+    }
+    struct stat status{};
+    if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
+      ::close(fd_);
+      throw CheckpointError(path + ": expected a file, found something else; give the path of a model file");
+    }
+    size_ = static_cast<uint64_t>(status.st_size);
+  }
+  ~ReadFile() { ::close(fd_); }
+  ReadFile(const ReadFile&) = delete;
+  ReadFile& operator=(const ReadFile&) = delete;
+
+  [[nodiscard]] uint64_t size() const { return size_; }
+  void read(void* out, uint64_t size, uint64_t offset) const {
+    char* to = static_cast<char*>(out);
+    while (size > 0) {
+      const ssize_t count = ::pread(fd_, to, static_cast<size_t>(size), static_cast<off_t>(offset));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) {
+        throw CheckpointError(path_ + ": at byte " + std::to_string(offset) + ": cannot be read: " +
+                              (count == 0 ? "it became shorter" : std::strerror(errno)) + "; check the disk");
+      }
+      to += count;
+      offset += static_cast<uint64_t>(count);
+      size -= static_cast<uint64_t>(count);
+    }
+  }
+
+ private:
+  const std::string& path_;
+  const int fd_;
+  uint64_t size_ = 0;
+};
+
+// Length field and JSON, neither of which is believed before it was compared with the size of the file.
+std::string read_json(const std::string& path, const ReadFile& file) {
+  if (file.size() < 8) {
+    throw CheckpointError(path + ": expected a header length of 8 bytes, found a file of " + std::to_string(file.size()) +
+                          "; not a whole safetensors file, use another one");
+  }
+  std::array<unsigned char, 8> field{};
+  file.read(field.data(), field.size(), 0);
+  uint64_t length = 0;
+  for (size_t i = 0; i < field.size(); ++i) length |= uint64_t{field[i]} << (8 * i);
+  if (length > file.size() - 8 || length > kMaxSafetensorsHeaderBytes) {
+    throw CheckpointError(path + ": at byte 0: a header of " + std::to_string(length) + " bytes in a file of " +
+                          std::to_string(file.size()) + "; not a whole safetensors file, use another one");
+  }
+  std::string json(static_cast<size_t>(length), '\0');
+  file.read(json.data(), length, 8);
+  return json;
+}
+
+void add_aliases(const std::string& path, SafetensorsFile& file) {
+  std::map<std::string, at::Tensor> by_name(file.tensors.begin(), file.tensors.end());
+  for (auto entry = file.metadata.begin(); entry != file.metadata.end();) {
+    if (!entry->first.starts_with(kAliasPrefix)) {
+      ++entry;
+      continue;
+    }
+    const std::string alias = entry->first.substr(kAliasPrefix.size());
+    const auto target = by_name.find(entry->second);
+    if (target == by_name.end() || by_name.contains(alias)) {
+      throw CheckpointError(path + ": metadata: an alias of no tensor, or of the name of another; use another file");
+    }
+    file.tensors.emplace_back(alias, target->second);
+    entry = file.metadata.erase(entry);
+  }
+}
+
+}  // namespace
+
+void write_safetensors(FileSystem& file_system, const std::string& path,
+                       const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  SafetensorsHeader header{.entries = {}, .metadata = metadata};
+  header.metadata.emplace("format", "pt");
+  const std::vector<Stored> stored = arrange(tensors, header.metadata);
+  uint64_t offset = 0;
+  for (const Stored& each : stored) {
+    header.entries.push_back(each.entry);
+    header.entries.back().begin = offset;
+    header.entries.back().end = offset += each.bytes.nbytes();
+  }
+  const std::string head = format_safetensors_header(header);
+  std::vector<std::string_view> pieces = {head};
+  for (const Stored& each : stored) {
+    pieces.emplace_back(static_cast<const char*>(each.bytes.const_data_ptr()), each.bytes.nbytes());
+  }
+  try {
+    atomic_write(file_system, path, pieces);
+  } catch (const std::system_error& error) {
+    throw CheckpointError(std::string(error.what()) + " (" + std::to_string(head.size() + offset) +
+                          " bytes in all); make room or rights, or choose another folder");
+  }
+}
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  const ReadFile file(path);
+  const std::string json = read_json(path, file);
+  const uint64_t data_begin = 8 + json.size();
+  SafetensorsHeader header = parse_safetensors_header(path, json, file.size() - data_begin);
+  SafetensorsFile result;
+  result.metadata = std::move(header.metadata);
+  for (SafetensorsEntry& entry : header.entries) {
+    at::Tensor tensor = at::empty(entry.shape, scalar_type(entry.dtype));
+    file.read(tensor.mutable_data_ptr(), entry.end - entry.begin, data_begin + entry.begin);
+    result.tensors.emplace_back(std::move(entry.name), std::move(tensor));
+  }
+  add_aliases(path, result);
+  return result;
+}
+
+}  // namespace gradstep
