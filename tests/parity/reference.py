@@ -272,7 +272,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for field in dataclasses.fields(Settings):
         flag = "--" + field.name.replace("_", "-")
-        if field.type == bool:
+        if field.type is bool:
             parser.add_argument(flag, action="store_true")
         else:
             kind = field.type if isinstance(field.type, type) else int

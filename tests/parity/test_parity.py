@@ -16,7 +16,6 @@ import unittest
 
 import safetensors.torch
 import torch
-
 from reference import Settings, evaluate, read_part, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -145,7 +144,9 @@ class Parity(unittest.TestCase):
                 message = f"{key} of {where}: gradstep {mine[key]}, reference {theirs[key]}, relative {difference:.3g}"
                 self.assertLessEqual(difference, bound, message)
         texts = [f"{key} {'bit-equal' if value == 0 else format(value, '.2g')}" for key, value in worst.items()]
-        print(f"{self._testMethodName}: {len(actual.rows)} rows, largest differences: {', '.join(texts)}", file=sys.stderr)
+        print(
+            f"{self._testMethodName}: {len(actual.rows)} rows, largest differences: {', '.join(texts)}", file=sys.stderr
+        )
         return actual, expected
 
     def test_fp32_reference_job(self):
