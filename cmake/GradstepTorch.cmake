@@ -2,8 +2,9 @@
 # beside gradstepConfig.cmake, by projects that find_package(gradstep). Sets gradstep_torch_root and gradstep_torch_version.
 #
 # Looked for in this order: GRADSTEP_TORCH_ROOT; what an installed gradstep was built with; Torch_DIR; CMAKE_PREFIX_PATH; the active python3's
-# torch; torch in .venv. (Variables count before the environment.) What was asked for and cannot be used stops the configuration; the torch of a
-# python3 that merely is active is passed over with a word.
+# torch; torch in .venv. (cmake's variables count before the environment.) What was asked for and cannot be used stops the configuration; the torch of a
+# python3 that merely is active is passed over with a word. (GRADSTEP_TORCH_ROOT is no environment variable: those of that kind are settings of the
+# program.)
 include_guard(GLOBAL)
 include("${CMAKE_CURRENT_LIST_DIR}/TorchLayout.cmake")
 set(GRADSTEP_TORCH_ROOT "" CACHE PATH "Folder of LibTorch (with include/ and lib/); empty: look for it")
@@ -31,11 +32,9 @@ endfunction()
 # Finds the root and says where it came from.
 function(gradstep_locate_torch recorded out_root out_origin)
   set(asked "")  # path|origin, the first wins
-  foreach(path IN ITEMS "${GRADSTEP_TORCH_ROOT}" "$ENV{GRADSTEP_TORCH_ROOT}")
-    if(path)
-      list(APPEND asked "${path}|GRADSTEP_TORCH_ROOT")
-    endif()
-  endforeach()
+  if(GRADSTEP_TORCH_ROOT)
+    list(APPEND asked "${GRADSTEP_TORCH_ROOT}|GRADSTEP_TORCH_ROOT")
+  endif()
   if(NOT asked AND recorded AND EXISTS "${recorded}/lib")
     list(APPEND asked "${recorded}|what gradstep was built with")
   endif()

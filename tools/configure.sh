@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 folder=${1:-build}
 shift || true
 # What the configuration depends on besides the files, which ninja watches itself.
-wanted=$(printf '%s\n' "$PWD" "$@" "${CMAKE_PREFIX_PATH:-}" "${Torch_DIR:-}" "${GRADSTEP_TORCH_ROOT:-}" "${CXX:-}" "${CXXFLAGS:-}")
+wanted=$(printf '%s\n' "$PWD" "$@" "${CMAKE_PREFIX_PATH:-}" "${Torch_DIR:-}" "${CXX:-}" "${CXXFLAGS:-}")
 stamp=$folder/gradstep-configured.txt
 if [[ -f $folder/build.ninja && -f $stamp && $(<"$stamp") == "$wanted" ]]; then exit 0; fi
 
