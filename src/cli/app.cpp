@@ -82,7 +82,8 @@ std::string required(const CommandInfo& info, const Arguments& arguments) {
 
 int train(const Arguments& arguments, bool quiet) {
   TrainSettings settings = resolve_train_settings(arguments, gradstep_environment());
-  for (const std::string& warning : settings.warnings) std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+  for (const std::string& warning : settings.warnings)
+    std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
   settings.config.quiet = settings.config.quiet || quiet;
   StopSignals signals;
   return run_train(settings.config, signals.token());
@@ -115,8 +116,8 @@ int run_command(const std::string& name, const Words& words, bool quiet) {
 }
 
 int print_version() {
-  return print("gradstep " + std::string(version()) + " (commit " + std::string(git_commit()) + "), LibTorch " +
-               TORCH_VERSION + "\n");
+  return print("gradstep " + std::string(version()) + " (commit " + std::string(git_commit()) +
+               "), LibTorch " + TORCH_VERSION + "\n");
 }
 
 [[noreturn]] void refuse(const std::string& word) {
@@ -143,7 +144,8 @@ int dispatch(const Words& words) {
     if (word == "-h" || word == "--help" || word == "help") {
       const auto named = [&](const CommandInfo& info) { return !rest.empty() && info.name == rest[0]; };
       const auto found = std::find_if(commands().begin(), commands().end(), named);
-      return print(found == commands().end() ? program_help(help_width()) : command_help(*found, help_width()));
+      return print(found == commands().end() ? program_help(help_width())
+                                             : command_help(*found, help_width()));
     }
     if (word == "--version") return print_version();
     if (word == "--help-markdown") return print(markdown_help());

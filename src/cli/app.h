@@ -1,4 +1,5 @@
-// The program: picks the subcommand, reads its settings, runs it, and turns whatever goes wrong into a line and a code.
+// The program: picks the subcommand, reads its settings, runs it, and turns whatever goes wrong into a line
+// and a code.
 #pragma once
 
 namespace gradstep {

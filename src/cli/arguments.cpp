@@ -1,5 +1,5 @@
-// Registers the flags of a table with CLI11, lets it split the arguments, and words what it refuses in our way.
-// no torch
+// Registers the flags of a table with CLI11, lets it split the arguments, and words what it refuses in our
+// way. no torch
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,8 @@ std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument.rfind("--", 0) != 0) continue;
-    const auto name_end = argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
+    const auto name_end =
+        argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
     std::replace(argument.begin(), name_end, '_', '-');
   }
   return arguments;
@@ -62,7 +63,8 @@ class Parser {
 
  private:
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
-    throw ConfigError(what + hint + (hint.empty() ? "; see" : " See") + " gradstep " + command_.name + " --help");
+    throw ConfigError(what + hint + (hint.empty() ? "; see" : " See") + " gradstep " + command_.name +
+                      " --help");
   }
 
   // A flag at the end, "--flag=", or a flag where the value of another is due.
@@ -87,6 +89,7 @@ class Parser {
     const auto flag = std::find_if(extras.begin(), extras.end(), is_flag);
     if (flag == extras.end()) refuse("unexpected argument '" + extras.front() + "'", "");
     const std::string name = flag->substr(0, flag->find('='));
+    if (name.size() == 2) refuse("unknown flag " + name, "");
     // "-lr" is meant as "--lr".
     refuse("unknown flag " + name, did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_));
   }
@@ -106,7 +109,8 @@ class Parser {
   [[nodiscard]] Arguments collect() const {
     Arguments result;
     for (size_t i = 0; i < options_.size(); ++i) {
-      if (options_[i]->count() > 0) result.flags.emplace_back(command_.flags[i].key, options_[i]->results().back());
+      if (options_[i]->count() > 0)
+        result.flags.emplace_back(command_.flags[i].key, options_[i]->results().back());
     }
     if (positional_ != nullptr && positional_->count() > 0) result.positional = positional_->results().back();
     return result;

@@ -70,7 +70,8 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
                  .help = "Write the prediction for each sample there.",
                  .default_text = "none"},
                 &EvalOptions::predictions_path),
-      switch_flag({.key = "json", .group = kEval, .help = "Print one JSON object instead of lines."}, &EvalOptions::json),
+      switch_flag({.key = "json", .group = kEval, .help = "Print one JSON object instead of lines."},
+                  &EvalOptions::json),
       switch_flag({.key = "quiet", .group = kEval, .short_name = 'q', .help = "Print the last line only."},
                   &EvalOptions::quiet),
   };
@@ -91,7 +92,8 @@ std::vector<Flag<FetchOptions>> make_fetch_flags() {
                  .help = "Folder on a server of yours that holds the same files.",
                  .default_text = "the public servers of the data set"},
                 &FetchOptions::base_url),
-      switch_flag({.key = "quiet", .group = kFetch, .short_name = 'q', .help = "No progress."}, &FetchOptions::quiet),
+      switch_flag({.key = "quiet", .group = kFetch, .short_name = 'q', .help = "No progress."},
+                  &FetchOptions::quiet),
   };
 }
 
@@ -104,14 +106,16 @@ std::vector<CommandInfo> make_commands() {
        .positional = "",
        .positional_help = "",
        .flags = std::move(train),
-       .examples = {"gradstep train --epochs 3 -o runs/first", "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
+       .examples = {"gradstep train --epochs 3 -o runs/first",
+                    "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
                     "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"}},
       {.name = "eval",
        .summary = "Loss, accuracy, top-5 and accuracy per class of a saved model.",
        .positional = "MODEL",
        .positional_help = "A model.safetensors, or the output folder of a run.",
        .flags = infos(eval_flags()),
-       .examples = {"gradstep eval runs/first", "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
+       .examples = {"gradstep eval runs/first",
+                    "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
       {.name = "fetch",
        .summary = "Download a data set, resume where it broke off, check every file.",
        .positional = "NAME",
@@ -140,12 +144,13 @@ const std::vector<Flag<FetchOptions>>& fetch_flags() {
 }
 
 const FlagInfo& config_flag() {
-  static const FlagInfo info{.key = "config",
-                             .group = "Output",
-                             .short_name = 'c',
-                             .metavar = "FILE.toml",
-                             .help = "Take settings from this file: key = flag with _ for -. Flags and variables win.",
-                             .default_text = "none"};
+  static const FlagInfo info{
+      .key = "config",
+      .group = "Output",
+      .short_name = 'c',
+      .metavar = "FILE.toml",
+      .help = "Take settings from this file: key = flag with _ for -. Flags and variables win.",
+      .default_text = "none"};
   return info;
 }
 

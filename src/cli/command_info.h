@@ -11,12 +11,12 @@
 namespace gradstep {
 
 struct CommandInfo {
-  std::string name;
-  std::string summary;     // one line, for the list of subcommands
-  std::string positional;  // "MODEL"; empty: takes none
-  std::string positional_help;
-  std::vector<FlagInfo> flags;
-  std::vector<std::string> examples;
+  std::string name{};
+  std::string summary{};     // one line, for the list of subcommands
+  std::string positional{};  // "MODEL"; empty: takes none
+  std::string positional_help{};
+  std::vector<FlagInfo> flags{};
+  std::vector<std::string> examples{};
 };
 
 // train, eval, fetch, env.

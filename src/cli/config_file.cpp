@@ -18,7 +18,8 @@ namespace gradstep {
 namespace {
 
 std::string place(const std::string& path, const toml::source_region& region) {
-  return path + ", line " + std::to_string(region.begin.line) + ", column " + std::to_string(region.begin.column);
+  return path + ", line " + std::to_string(region.begin.line) + ", column " +
+         std::to_string(region.begin.column);
 }
 
 std::string read_text(const std::string& path) {
@@ -28,7 +29,8 @@ std::string read_text(const std::string& path) {
   if (file) text << file.rdbuf();
   // Reading a folder fails only here; an empty file sets failbit alone.
   if (!file || (text.fail() && errno != 0)) {
-    throw ConfigError("config file " + path + ": " + std::strerror(errno) + "; give a readable file with --config");
+    throw ConfigError("config file " + path + ": " + std::strerror(errno) +
+                      "; give a readable file with --config");
   }
   return text.str();
 }
@@ -65,7 +67,8 @@ std::string canonical_key(std::string key, const std::vector<FlagInfo>& flags, c
     known.insert(known.end(), flag.aliases.begin(), flag.aliases.end());
   }
   const std::string hint = did_you_mean(key, known);
-  throw ConfigError(where + ": unknown key " + key + (hint.empty() ? "; gradstep train --help lists the keys" : hint));
+  throw ConfigError(where + ": unknown key " + key +
+                    (hint.empty() ? "; gradstep train --help lists the keys" : hint));
 }
 
 }  // namespace
@@ -78,10 +81,12 @@ std::vector<Setting> read_config_file(const std::string& path, const std::vector
     const std::string key = canonical_key(given, flags, place(path, name.source()));
     const std::optional<std::string> text = value_text(node);
     if (!text) {
-      throw ConfigError(where + ": " + given + " is a table, a list or a date; give one number, text, true or false");
+      throw ConfigError(where + ": " + given +
+                        " is a table, a list or a date; give one number, text, true or false");
     }
     for (const Setting& earlier : settings) {
-      if (earlier.key == key) throw ConfigError(where + ": " + given + " is given twice; see " + earlier.where);
+      if (earlier.key == key)
+        throw ConfigError(where + ": " + given + " is given twice; see " + earlier.where);
     }
     settings.push_back({key, *text, where + ": " + given});
   }

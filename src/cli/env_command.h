@@ -1,4 +1,5 @@
-// gradstep env: versions, processor features, devices and the precision probe, for bug reports and for the curious.
+// gradstep env: versions, processor features, devices and the precision probe, for bug reports and for the
+// curious.
 #pragma once
 
 namespace gradstep {

@@ -21,7 +21,8 @@ Failure out_of_memory() {
 
 // A CPU's allocator throws a plain c10::Error, so its words are all there is to go by.
 bool says_out_of_memory(const std::string& text) {
-  return text.find("can't allocate memory") != std::string::npos || text.find("not enough memory") != std::string::npos ||
+  return text.find("can't allocate memory") != std::string::npos ||
+         text.find("not enough memory") != std::string::npos ||
          text.find("out of memory") != std::string::npos;
 }
 
@@ -53,7 +54,8 @@ std::string cure(const std::error_code& code) {
 
 Failure describe_system_error(const std::system_error& error) {
   if (error.code() == std::errc::not_enough_memory) return out_of_memory();
-  if (!is_about_files(error.code())) return {first_line(error.what()), static_cast<int>(ExitCode::kUnexpected)};
+  if (!is_about_files(error.code()))
+    return {first_line(error.what()), static_cast<int>(ExitCode::kUnexpected)};
   return {first_line(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
 }
 

@@ -11,7 +11,8 @@ struct Failure {
   int exit_code = 1;
 };
 
-// gradstep::Error says both itself. Out of memory is 6, a file that cannot be written 4, all else 1; never a backtrace.
+// gradstep::Error says both itself. Out of memory is 6, a file that cannot be written 4, all else 1; never a
+// backtrace.
 [[nodiscard]] Failure describe_failure(const std::exception_ptr& exception);
 
 }  // namespace gradstep

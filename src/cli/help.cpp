@@ -25,7 +25,8 @@ constexpr ExitCodeLine kExitCodes[] = {
 };
 constexpr size_t kFlagColumn = 32;
 constexpr char kPrecedence[] =
-    "A flag wins over the variable GRADSTEP_<FLAG> of the environment (GRADSTEP_BATCH_SIZE=64), that over the config "
+    "A flag wins over the variable GRADSTEP_<FLAG> of the environment (GRADSTEP_BATCH_SIZE=64), that over "
+    "the config "
     "file (batch_size = 64), that over the default. Switches take =false too: --nesterov=false.";
 
 // Puts `text` behind `prefix` padded to `indent` columns, wrapped at `width`, further lines indented as well.
@@ -60,13 +61,15 @@ std::string long_form(const FlagInfo& flag) {
 
 std::string aliases(const FlagInfo& flag, const char* separator) {
   std::string text;
-  for (const std::string& alias : flag.aliases) text += (text.empty() ? "" : separator) + flag_spelling(alias);
+  for (const std::string& alias : flag.aliases)
+    text += (text.empty() ? "" : separator) + flag_spelling(alias);
   return text;
 }
 
 std::string flag_help(const FlagInfo& flag, size_t width) {
   const std::string prefix =
-      (flag.short_name == 0 ? std::string("      ") : std::string("  -") + flag.short_name + ", ") + long_form(flag);
+      (flag.short_name == 0 ? std::string("      ") : std::string("  -") + flag.short_name + ", ") +
+      long_form(flag);
   std::string text = flag.help;
   if (!flag.aliases.empty()) text += " Also " + aliases(flag, ", ") + ".";
   if (!flag.default_text.empty()) text += " [" + flag.default_text + "]";
@@ -77,7 +80,8 @@ std::string flag_help(const FlagInfo& flag, size_t width) {
 std::vector<std::pair<std::string, std::vector<const FlagInfo*>>> grouped(const CommandInfo& command) {
   std::vector<std::pair<std::string, std::vector<const FlagInfo*>>> groups;
   for (const FlagInfo& flag : command.flags) {
-    auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == flag.group; });
+    auto found = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& group) { return group.first == flag.group; });
     if (found == groups.end()) found = groups.insert(found, {flag.group, {}});
     found->second.push_back(&flag);
   }
@@ -91,7 +95,8 @@ std::string usage_line(const CommandInfo& command) {
 
 std::string exit_code_help(size_t width) {
   std::string text = "Exit codes\n";
-  for (const ExitCodeLine& line : kExitCodes) text += hanging(std::string("  ") + line.code, line.meaning, 7, width);
+  for (const ExitCodeLine& line : kExitCodes)
+    text += hanging(std::string("  ") + line.code, line.meaning, 7, width);
   return text;
 }
 
@@ -121,8 +126,10 @@ std::string markdown_flag(const FlagInfo& flag) {
 }
 
 std::string markdown_command(const CommandInfo& command) {
-  std::string text = "## gradstep " + command.name + "\n\n" + command.summary + "\n\n    " + usage_line(command) + "\n";
-  if (!command.positional.empty()) text += "\n`" + command.positional + "`: " + command.positional_help + "\n";
+  std::string text =
+      "## gradstep " + command.name + "\n\n" + command.summary + "\n\n    " + usage_line(command) + "\n";
+  if (!command.positional.empty())
+    text += "\n`" + command.positional + "`: " + command.positional_help + "\n";
   if (command.name == "train") text += std::string("\n") + cell(kPrecedence) + "\n";
   for (const auto& [group, flags] : grouped(command)) {
     text += "\n### " + group + "\n\n| Flag | Default | Meaning |\n| --- | --- | --- |\n";
@@ -148,7 +155,8 @@ std::string joined(const std::vector<std::string>& blocks) {
 std::string program_help(int width) {
   const auto columns = static_cast<size_t>(width);
   std::string text = "usage: gradstep COMMAND [flags]\n\nCommands\n";
-  for (const CommandInfo& command : commands()) text += hanging("  " + command.name, command.summary, 12, columns);
+  for (const CommandInfo& command : commands())
+    text += hanging("  " + command.name, command.summary, 12, columns);
   text += "\nFlags\n";
   text += hanging("  -h, --help", "This text; behind a command, its flags.", 16, columns);
   text += hanging("  -q, --quiet", "Print the last line only.", 16, columns);
@@ -178,13 +186,17 @@ std::string command_help(const CommandInfo& command, int width) {
 std::string markdown_help() {
   std::string text =
       "# Command line\n\n"
-      "Made from the flag tables by `build/gradstep --help-markdown > docs/cli.md`; a test compares the two.\n\n"
-      "`gradstep --help` and `gradstep COMMAND --help` say the same in the terminal. `gradstep --version` prints the\n"
-      "versions of gradstep and LibTorch; `--quiet` leaves the last line only. Words in a flag may be joined by `_` as\n"
+      "Made from the flag tables by `build/gradstep --help-markdown > docs/cli.md`; a test compares the "
+      "two.\n\n"
+      "`gradstep --help` and `gradstep COMMAND --help` say the same in the terminal. `gradstep --version` "
+      "prints the\n"
+      "versions of gradstep and LibTorch; `--quiet` leaves the last line only. Words in a flag may be joined "
+      "by `_` as\n"
       "well as by `-`. A flag given twice counts as given last.\n\n";
   for (const CommandInfo& command : commands()) text += markdown_command(command);
   text += "## Exit codes\n\n| Code | Meaning |\n| --- | --- |\n";
-  for (const ExitCodeLine& line : kExitCodes) text += std::string("| ") + line.code + " | " + line.meaning + " |\n";
+  for (const ExitCodeLine& line : kExitCodes)
+    text += std::string("| ") + line.code + " | " + line.meaning + " |\n";
   return text;
 }
 

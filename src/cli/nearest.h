@@ -9,7 +9,8 @@ namespace gradstep {
 // The number of insertions, deletions, replacements and swaps of neighbours that turn one into the other.
 [[nodiscard]] size_t edit_distance(const std::string& a, const std::string& b);
 
-// The first of the names with the smallest distance; empty where even that one has little in common with `name`.
+// The first of the names with the smallest distance; empty where even that one has little in common with
+// `name`.
 [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
 
 // "; did you mean X?", or empty.

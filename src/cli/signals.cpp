@@ -1,5 +1,5 @@
-// Signal handlers: each does one atomic exchange, and the second SIGINT an _exit. All of it is async-signal-safe.
-// no torch
+// Signal handlers: each does one atomic exchange, and the second SIGINT an _exit. All of it is
+// async-signal-safe. no torch
 #include "cli/signals.h"
 
 #include <unistd.h>
@@ -40,7 +40,7 @@ void handle(int signal_number) {
 void install_stop_signals(StopToken& stop) {
   g_interrupted = false;
   g_stop = &stop;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;  // reads and writes go on; the loop looks at the token by itself
   sigemptyset(&action.sa_mask);

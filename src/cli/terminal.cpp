@@ -22,7 +22,8 @@ int terminal_width(std::FILE* stream) {
 void open_missing_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is fd, since those below it are open by now. Without /dev/null nothing can be done.
+    // The lowest free number is fd, since those below it are open by now. Without /dev/null nothing can be
+    // done.
     if (open("/dev/null", O_RDWR) == -1) return;
   }
 }

@@ -6,8 +6,8 @@
 
 namespace gradstep {
 
-// Returns the exit code. Prints the plan and the rows to stdout; throws what Error and std::system_error stand for.
-// REQUIRES: validate(config) did not throw.
+// Returns the exit code. Prints the plan and the rows to stdout; throws what Error and std::system_error
+// stand for. REQUIRES: validate(config) did not throw.
 int run_train(const RunConfig& config, StopToken& stop);
 
 }  // namespace gradstep

@@ -37,7 +37,8 @@ FromEnvironment read_environment(const Environment& environment) {
   for (const auto& [name, text] : environment) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-      result.warnings.push_back(name + " is not a variable of gradstep and is ignored" + did_you_mean(name, known));
+      result.warnings.push_back(name + " is not a variable of gradstep and is ignored" +
+                                did_you_mean(name, known));
       continue;
     }
     const FlagInfo& flag = *by_name[static_cast<size_t>(found - known.begin())].second;
@@ -91,7 +92,7 @@ void refuse_both(const RunConfig& config, const std::vector<Setting>& settings) 
   }
   if (accumulation.empty()) return;
   throw ConfigError(accumulation + " and " + global +
-                    " exclude each other; drop one (--global-batch-size none takes the second back)");
+                    " exclude each other; drop one of them (--global-batch-size none unsets it)");
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct TrainSettings {
 };
 
 // Throws ConfigError, one line that names the flag, variable or file and line, the value and the cure.
-[[nodiscard]] TrainSettings resolve_train_settings(const Arguments& arguments, const Environment& environment);
+[[nodiscard]] TrainSettings resolve_train_settings(const Arguments& arguments,
+                                                   const Environment& environment);
 
 }  // namespace gradstep

@@ -34,7 +34,7 @@ AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
 AppendFile::~AppendFile() { close(fd_); }
 
 void AppendFile::cut_partial_line() {
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd_, &status) != 0) fail(errno, "read", path_);
   if (!S_ISREG(status.st_mode)) return;
   off_t end = status.st_size;
@@ -61,7 +61,7 @@ void AppendFile::append(std::string_view lines) {
     }
     if (errno == EINTR) continue;
     const int error = errno;
-    struct stat status {};
+    struct stat status{};
     // Best effort: the error that counts is the one of write.
     if (written > 0 && fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
       [[maybe_unused]] const int ignored = ftruncate(fd_, status.st_size - static_cast<off_t>(written));

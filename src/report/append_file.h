@@ -15,7 +15,8 @@ class AppendFile {
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
-  // `lines` ends with a line's end. When the disk takes only a part, the file is cut back to what was there before.
+  // `lines` ends with a line's end. When the disk takes only a part, the file is cut back to what was there
+  // before.
   void append(std::string_view lines);
 
  private:

@@ -1,5 +1,5 @@
-// Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends it, not the run.
-// no torch
+// Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends it,
+// not the run. no torch
 #include "gradstep/report/console.h"
 
 #include <algorithm>
@@ -27,25 +27,28 @@ std::string end_line(const RunEnd& row) {
   if (is_finished(row)) {
     text = row.reason + ": " + std::to_string(row.update) + " updates, ";
   } else {
-    text = "not finished: update " + std::to_string(row.update) + " of " + std::to_string(row.total_updates) + " (" +
-           row.reason + "), ";
+    text = "not finished: update " + std::to_string(row.update) + " of " + std::to_string(row.total_updates) +
+           " (" + row.reason + "), ";
   }
   text += std::to_string(row.samples) + " samples in " + seconds_text(row.seconds);
   if (row.skipped_total > 0) text += " | " + std::to_string(row.skipped_total) + " skipped";
   if (row.best_eval && row.last_eval && row.best_eval->update != row.last_eval->update) {
-    text += " | best " + fixed_text(row.best_eval->val_acc, 4) + " at update " + std::to_string(row.best_eval->update);
+    text += " | best " + fixed_text(row.best_eval->val_acc, 4) + " at update " +
+            std::to_string(row.best_eval->update);
   }
   if (row.last_eval) {
-    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4) + " | val_acc " + fixed_text(row.last_eval->val_acc, 4);
+    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4) + " | val_acc " +
+            fixed_text(row.last_eval->val_acc, 4);
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
   return text;
 }
 
 std::string eval_line(const EvalRow& row) {
-  return "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) + " | val_loss " +
-         fixed_text(row.val_loss, 4) + " | val_acc " + fixed_text(row.val_acc, 4) + " | top-5 " +
-         fixed_text(row.val_top5, 4) + " | " + seconds_text(row.time_eval) + (row.best ? " | best" : "");
+  return "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
+         " | val_loss " + fixed_text(row.val_loss, 4) + " | val_acc " + fixed_text(row.val_acc, 4) +
+         " | top-5 " + fixed_text(row.val_top5, 4) + " | " + seconds_text(row.time_eval) +
+         (row.best ? " | best" : "");
 }
 
 std::string event_line(const EventRow& row) {
@@ -98,7 +101,8 @@ class ConsoleSink::Impl {
     if (row.step.skipped) ++skips_;
   }
 
-  // Every log_interval windows; and at once when a loss or a gradient stops being finite, lest it hide between two lines.
+  // Every log_interval windows; and at once when a loss or a gradient stops being finite, lest it hide
+  // between two lines.
   bool is_due(const WindowRow& row) {
     const bool is_finite = std::isfinite(row.step.loss);
     const bool turned = (was_finite_ && !is_finite) || !row.step.first_non_finite.empty();
@@ -114,10 +118,12 @@ class ConsoleSink::Impl {
   }
 
   [[nodiscard]] std::string window_line(const WindowRow& row) const {
-    std::string text = "Epoch " + std::to_string(row.step.epoch + 1) + " | Batch " + std::to_string(row.window_of_epoch) +
-                       " | loss " + fixed_text(row.step.loss, 4) + " | lr " + scientific_text(row.step.lr) + " | " +
-                       rate_text();
-    if (skips_ > 0) text += " | " + std::to_string(skips_) + " skipped, " + std::to_string(row.step.skipped_total) + " in all";
+    std::string text = "Epoch " + std::to_string(row.step.epoch + 1) + " | Batch " +
+                       std::to_string(row.window_of_epoch) + " | loss " + fixed_text(row.step.loss, 4) +
+                       " | lr " + scientific_text(row.step.lr) + " | " + rate_text();
+    if (skips_ > 0)
+      text +=
+          " | " + std::to_string(skips_) + " skipped, " + std::to_string(row.step.skipped_total) + " in all";
     if (!row.step.first_non_finite.empty()) text += " | not finite: " + row.step.first_non_finite;
     return text;
   }
@@ -188,7 +194,8 @@ class ConsoleSink::Impl {
   Clock::time_point last_draw_{};
 };
 
-ConsoleSink::ConsoleSink(std::FILE* out, ConsoleOptions options) : impl_(std::make_unique<Impl>(out, options)) {}
+ConsoleSink::ConsoleSink(std::FILE* out, ConsoleOptions options)
+    : impl_(std::make_unique<Impl>(out, options)) {}
 ConsoleSink::~ConsoleSink() = default;
 void ConsoleSink::window(const WindowRow& row) { impl_->window(row); }
 void ConsoleSink::eval(const EvalRow& row) { impl_->eval(row); }

@@ -82,6 +82,8 @@ void JsonLine::add(std::string_view key, double value) {
     out_ += "\"NaN\"";
   } else if (std::isinf(value)) {
     out_ += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else if (value == 0 && std::signbit(value)) {
+    out_ += "-0.0";  // readers take -0 for the whole number 0
   } else {
     append_number(out_, value);
   }

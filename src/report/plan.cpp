@@ -19,7 +19,8 @@ std::string counted(int64_t count, const std::string& noun) {
 std::string batch_text(const RunPlan& plan) {
   std::string text = counted(plan.global_batch, "sample") + " an update: ";
   if (plan.world_size > 1) text += counted(plan.world_size, "rank") + ", on each ";
-  const std::string micro_batches = plan.num_micro_batches == 1 ? " micro-batch of " : " micro-batches of up to ";
+  const std::string micro_batches =
+      plan.num_micro_batches == 1 ? " micro-batch of " : " micro-batches of up to ";
   return text + thousands_text(plan.num_micro_batches) + micro_batches + thousands_text(plan.micro_batch);
 }
 
@@ -41,8 +42,9 @@ std::string lr_text(const RunPlan& plan) {
 
 std::string decay_text(const RunPlan& plan) {
   return shortest_text(plan.weight_decay) + " on " + counted(plan.decay_tensors, "tensor") + " (" +
-         counted(plan.decay_parameters, "parameter") + "), none on " + counted(plan.no_decay_tensors, "tensor") + " (" +
-         counted(plan.no_decay_parameters, "parameter") + ")";
+         counted(plan.decay_parameters, "parameter") + "), none on " +
+         counted(plan.no_decay_tensors, "tensor") + " (" + counted(plan.no_decay_parameters, "parameter") +
+         ")";
 }
 
 std::string memory_text(const RunPlan& plan) {

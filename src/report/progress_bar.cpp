@@ -26,7 +26,9 @@ std::string drawn_bar(double part, int cells) {
 std::string bar_text(const Progress& progress, int columns) {
   const auto width = static_cast<size_t>(std::max(columns, 0));
   const double part =
-      progress.total > 0 ? std::clamp(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0.0, 1.0) : 0;
+      progress.total > 0
+          ? std::clamp(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0.0, 1.0)
+          : 0;
   std::string head, tail = std::to_string(progress.done);
   if (progress.total > 0) {
     const int percent = static_cast<int>(part * 100);

@@ -42,17 +42,19 @@ std::optional<Interval> interval_from(const std::string& text) {
   }
 }
 
-Flag<RunConfig> interval_flag(FlagInfo info, Interval RunConfig::*field) {
+Flag<RunConfig> interval_flag(FlagInfo info, Interval RunConfig::* field) {
   info.expects = "N (updates), Nep (epochs), Ns, Nm or Nh (seconds, minutes, hours), or 0";
-  return value_flag(std::move(info), field, interval_from, [](const Interval& value) { return to_string(value); },
-                    [](const Interval& value) { return value.value == 0 || interval_from(to_string(value)) == value; });
+  return value_flag(
+      std::move(info), field, interval_from, [](const Interval& value) { return to_string(value); },
+      [](const Interval& value) { return value.value == 0 || interval_from(to_string(value)) == value; });
 }
 
 Flag<RunConfig> seed_flag(FlagInfo info) {
   info.kind = ValueKind::kInteger;
   info.expects = "a whole number from 0 to 18446744073709551615";
-  return value_flag(std::move(info), &RunConfig::seed, parse_unsigned,
-                    [](uint64_t value) { return std::to_string(value); }, [](uint64_t) { return true; });
+  return value_flag(
+      std::move(info), &RunConfig::seed, parse_unsigned, [](uint64_t value) { return std::to_string(value); },
+      [](uint64_t) { return true; });
 }
 
 Flag<RunConfig> device_flag(FlagInfo info) {
@@ -67,32 +69,37 @@ void add_data(Flags& flags) {
                                .metavar = "NAME",
                                .help = "Data set: fashion-mnist, mnist or cifar10."},
                               &RunConfig::dataset, {"fashion-mnist", "mnist", "cifar10"}));
-  flags.push_back(text_flag({.key = "data_dir",
-                             .group = kData,
-                             .metavar = "DIR",
-                             .help = "Folder with the files of the data set.",
-                             .aliases = {"data_path"},
-                             .default_text = "the Debian package's folder for fashion-mnist, else data/<name>"},
-                            &RunConfig::data_dir));
-  flags.push_back(real_flag({.key = "val_fraction",
-                             .group = kData,
-                             .metavar = "X",
-                             .help = "Part of the training set to split off for evaluation; 0: evaluate on the test set."},
-                            &RunConfig::val_fraction, kBelowOne));
-  flags.push_back(integer_flag({.key = "workers",
-                                .group = kData,
-                                .short_name = 'j',
-                                .metavar = "N",
-                                .help = "Threads that prepare windows ahead; 0: none. The order never depends on it.",
-                                .aliases = {"num_workers"}},
-                               &RunConfig::workers, {.min = 0, .max = 1024}));
+  flags.push_back(
+      text_flag({.key = "data_dir",
+                 .group = kData,
+                 .metavar = "DIR",
+                 .help = "Folder with the files of the data set.",
+                 .aliases = {"data_path"},
+                 .default_text = "the Debian package's folder for fashion-mnist, else data/<name>"},
+                &RunConfig::data_dir));
+  flags.push_back(real_flag(
+      {.key = "val_fraction",
+       .group = kData,
+       .metavar = "X",
+       .help = "Part of the training set to split off for evaluation; 0: evaluate on the test set."},
+      &RunConfig::val_fraction, kBelowOne));
+  flags.push_back(
+      integer_flag({.key = "workers",
+                    .group = kData,
+                    .short_name = 'j',
+                    .metavar = "N",
+                    .help = "Threads that prepare windows ahead; 0: none. The order never depends on it.",
+                    .aliases = {"num_workers"}},
+                   &RunConfig::workers, {.min = 0, .max = 1024}));
 }
 
 void add_model(Flags& flags) {
-  flags.push_back(choice_flag({.key = "model", .group = kModel, .metavar = "NAME", .help = "Model to train: mlp."},
-                              &RunConfig::model, {"mlp"}));
-  flags.push_back(integer_flag({.key = "hidden", .group = kModel, .metavar = "N", .help = "Width of the hidden layer."},
-                               &RunConfig::hidden, {.min = 1, .max = 1'000'000}));
+  flags.push_back(
+      choice_flag({.key = "model", .group = kModel, .metavar = "NAME", .help = "Model to train: mlp."},
+                  &RunConfig::model, {"mlp"}));
+  flags.push_back(
+      integer_flag({.key = "hidden", .group = kModel, .metavar = "N", .help = "Width of the hidden layer."},
+                   &RunConfig::hidden, {.min = 1, .max = 1'000'000}));
   flags.push_back(real_flag({.key = "dropout",
                              .group = kModel,
                              .metavar = "X",
@@ -113,24 +120,25 @@ void add_length(Flags& flags) {
        .metavar = "N",
        .help = "Updates after which the run ends. With --epochs too, whichever comes first."},
       &RunConfig::max_steps, kCount));
-  flags.push_back(integer_flag({.key = "batch_size",
-                                .group = kLength,
-                                .short_name = 'b',
-                                .metavar = "N",
-                                .help = "Samples that go through the model at once (a micro-batch), per rank."},
-                               &RunConfig::batch_size, kCount));
+  flags.push_back(
+      integer_flag({.key = "batch_size",
+                    .group = kLength,
+                    .short_name = 'b',
+                    .metavar = "N",
+                    .help = "Samples that go through the model at once (a micro-batch), per rank."},
+                   &RunConfig::batch_size, kCount));
   flags.push_back(integer_flag({.key = "grad_accum_steps",
                                 .group = kLength,
                                 .metavar = "N",
                                 .help = "Micro-batches in one update.",
                                 .aliases = {"gradient_accumulation_steps"}},
                                &RunConfig::grad_accum_steps, kCount));
-  flags.push_back(optional_integer_flag(
-      {.key = "global_batch_size",
-       .group = kLength,
-       .metavar = "N",
-       .help = "Samples in one update, over all ranks; replaces --grad-accum-steps. No size must divide another."},
-      &RunConfig::global_batch_size, kCount));
+  flags.push_back(optional_integer_flag({.key = "global_batch_size",
+                                         .group = kLength,
+                                         .metavar = "N",
+                                         .help = "Samples in one update, over all ranks; replaces "
+                                                 "--grad-accum-steps. No size must divide another."},
+                                        &RunConfig::global_batch_size, kCount));
 }
 
 void add_optimizer(Flags& flags) {
@@ -152,33 +160,42 @@ void add_optimizer(Flags& flags) {
                              .help = "Weight decay of the matrices.",
                              .aliases = {"wd"}},
                             &RunConfig::weight_decay, kNotNegative));
-  flags.push_back(switch_flag(
-      {.key = "decay_all", .group = kOptimizer, .help = "Decay biases and other one-dimensional parameters too."},
-      &RunConfig::decay_all));
+  flags.push_back(switch_flag({.key = "decay_all",
+                               .group = kOptimizer,
+                               .help = "Decay biases and other one-dimensional parameters too."},
+                              &RunConfig::decay_all));
   flags.push_back(real_flag(
       {.key = "beta1", .group = kOptimizer, .metavar = "X", .help = "adamw: decay of the mean of gradients."},
       &RunConfig::beta1, kBelowOne));
-  flags.push_back(real_flag(
-      {.key = "beta2", .group = kOptimizer, .metavar = "X", .help = "adamw: decay of the mean of squared gradients."},
-      &RunConfig::beta2, kBelowOne));
-  flags.push_back(real_flag(
-      {.key = "eps", .group = kOptimizer, .metavar = "X", .help = "adamw: added to the root of the second moment."},
-      &RunConfig::eps, kNotNegative));
-  flags.push_back(real_flag({.key = "momentum", .group = kOptimizer, .metavar = "X", .help = "sgd: momentum; 0: none."},
-                            &RunConfig::momentum, kBelowOne));
-  flags.push_back(switch_flag({.key = "nesterov", .group = kOptimizer, .help = "sgd: Nesterov's form of momentum."},
-                              &RunConfig::nesterov));
-  flags.push_back(real_flag({.key = "clip_grad",
+  flags.push_back(real_flag({.key = "beta2",
                              .group = kOptimizer,
                              .metavar = "X",
-                             .help = "Largest norm of the whole gradient, scaled down to it where above; 0: off.",
-                             .aliases = {"max_grad_norm"}},
-                            &RunConfig::clip_grad, kNotNegative));
-  flags.push_back(real_flag({.key = "label_smoothing",
+                             .help = "adamw: decay of the mean of squared gradients."},
+                            &RunConfig::beta2, kBelowOne));
+  flags.push_back(real_flag({.key = "eps",
                              .group = kOptimizer,
                              .metavar = "X",
-                             .help = "Share of the target that is spread evenly over the classes, in training only."},
-                            &RunConfig::label_smoothing, {.min = 0, .max = 1}));
+                             .help = "adamw: added to the root of the second moment."},
+                            &RunConfig::eps, kNotNegative));
+  flags.push_back(
+      real_flag({.key = "momentum", .group = kOptimizer, .metavar = "X", .help = "sgd: momentum; 0: none."},
+                &RunConfig::momentum, kBelowOne));
+  flags.push_back(
+      switch_flag({.key = "nesterov", .group = kOptimizer, .help = "sgd: Nesterov's form of momentum."},
+                  &RunConfig::nesterov));
+  flags.push_back(
+      real_flag({.key = "clip_grad",
+                 .group = kOptimizer,
+                 .metavar = "X",
+                 .help = "Largest norm of the whole gradient, scaled down to it where above; 0: off.",
+                 .aliases = {"max_grad_norm"}},
+                &RunConfig::clip_grad, kNotNegative));
+  flags.push_back(
+      real_flag({.key = "label_smoothing",
+                 .group = kOptimizer,
+                 .metavar = "X",
+                 .help = "Share of the target that is spread evenly over the classes, in training only."},
+                &RunConfig::label_smoothing, {.min = 0, .max = 1}));
 }
 
 void add_schedule(Flags& flags) {
@@ -192,24 +209,27 @@ void add_schedule(Flags& flags) {
                                 .metavar = "N",
                                 .help = "Updates over which the learning rate rises to its peak; 0: none."},
                                &RunConfig::warmup_steps, kCountOrZero));
-  flags.push_back(real_flag(
-      {.key = "min_lr", .group = kSchedule, .metavar = "X", .help = "Learning rate at which cosine and linear end."},
-      &RunConfig::min_lr, kNotNegative));
+  flags.push_back(real_flag({.key = "min_lr",
+                             .group = kSchedule,
+                             .metavar = "X",
+                             .help = "Learning rate at which cosine and linear end."},
+                            &RunConfig::min_lr, kNotNegative));
 }
 
 void add_machine(Flags& flags) {
-  flags.push_back(choice_flag({.key = "precision",
-                               .group = kMachine,
-                               .metavar = "NAME",
-                               .help = "fp32, bf16, fp16, or auto: what the device is measured to run fastest."},
-                              &RunConfig::precision, {"auto", "fp32", "bf16", "fp16"}));
+  flags.push_back(
+      choice_flag({.key = "precision",
+                   .group = kMachine,
+                   .metavar = "NAME",
+                   .help = "fp32, bf16, fp16, or auto: what the device is measured to run fastest."},
+                  &RunConfig::precision, {"auto", "fp32", "bf16", "fp16"}));
   flags.push_back(choice_flag({.key = "matmul",
                                .group = kMachine,
                                .metavar = "NAME",
                                .help = "Kernels for fp32 matrix products on a CPU: auto, torch or onednn."},
                               &RunConfig::matmul, {"auto", "torch", "onednn"}));
-  flags.push_back(
-      device_flag({.key = "device", .group = kMachine, .metavar = "NAME", .help = "auto, cpu, cuda or cuda:N."}));
+  flags.push_back(device_flag(
+      {.key = "device", .group = kMachine, .metavar = "NAME", .help = "auto, cpu, cuda or cuda:N."}));
   flags.push_back(integer_flag({.key = "threads",
                                 .group = kMachine,
                                 .metavar = "N",
@@ -220,9 +240,10 @@ void add_machine(Flags& flags) {
                              .group = kMachine,
                              .metavar = "N",
                              .help = "Seed of initial weights, order and dropout."}));
-  flags.push_back(switch_flag(
-      {.key = "deterministic", .group = kMachine, .help = "Only operations that give the same bits in each run."},
-      &RunConfig::deterministic));
+  flags.push_back(switch_flag({.key = "deterministic",
+                               .group = kMachine,
+                               .help = "Only operations that give the same bits in each run."},
+                              &RunConfig::deterministic));
 }
 
 void add_output(Flags& flags) {
@@ -233,24 +254,28 @@ void add_output(Flags& flags) {
                              .help = "Folder for config.toml, metrics.jsonl and the model.",
                              .default_text = "runs/<dataset>-<model>-<time>"},
                             &RunConfig::output_dir));
-  flags.push_back(interval_flag({.key = "eval_interval",
-                                 .group = kOutput,
-                                 .metavar = "WHEN",
-                                 .help = "Evaluate every N updates, Nep epochs, Ns, Nm or Nh; 0: only at the end."},
-                                &RunConfig::eval_interval));
+  flags.push_back(
+      interval_flag({.key = "eval_interval",
+                     .group = kOutput,
+                     .metavar = "WHEN",
+                     .help = "Evaluate every N updates, Nep epochs, Ns, Nm or Nh; 0: only at the end."},
+                    &RunConfig::eval_interval));
   flags.push_back(integer_flag({.key = "early_stop_patience",
                                 .group = kOutput,
                                 .metavar = "N",
                                 .help = "Stop after N evaluations without a better val_acc; 0: off."},
                                &RunConfig::early_stop_patience, kCountOrZero));
-  flags.push_back(integer_flag(
-      {.key = "log_interval", .group = kOutput, .metavar = "N", .help = "Windows from one line to the next; 0: no lines."},
-      &RunConfig::log_interval, kCountOrZero));
+  flags.push_back(integer_flag({.key = "log_interval",
+                                .group = kOutput,
+                                .metavar = "N",
+                                .help = "Windows from one line to the next; 0: no lines."},
+                               &RunConfig::log_interval, kCountOrZero));
   flags.push_back(
       switch_flag({.key = "quiet", .group = kOutput, .short_name = 'q', .help = "Print the last line only."},
                   &RunConfig::quiet));
-  flags.push_back(switch_flag({.key = "dry_run", .group = kOutput, .help = "Print the plan of the run and stop."},
-                              &RunConfig::dry_run));
+  flags.push_back(
+      switch_flag({.key = "dry_run", .group = kOutput, .help = "Print the plan of the run and stop."},
+                  &RunConfig::dry_run));
 }
 
 Flags make_train_flags() {

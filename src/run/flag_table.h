@@ -1,5 +1,6 @@
-// The flag table: one entry a flag, with its names, its help, how its text is read and how it is written. Command line,
-// environment, config file, help and docs/cli.md all derive from it. What is here knows neither torch nor CLI11 nor TOML.
+// The flag table: one entry a flag, with its names, its help, how its text is read and how it is written.
+// Command line, environment, config file, help and docs/cli.md all derive from it. What is here knows neither
+// torch nor CLI11 nor TOML.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ enum class ValueKind { kSwitch, kInteger, kReal, kText };
 
 // What a reader sees of a flag, whatever settings struct it fills.
 struct FlagInfo {
-  std::string key{};      // "batch_size": the key of the config file; the flag is --batch-size
-  std::string group{};    // heading in the help
-  char short_name = 0;    // 'b'; 0: none
-  std::string metavar{};  // "N"; empty: a switch
-  std::string help{};     // one or two sentences without the default
+  std::string key{};                   // "batch_size": the key of the config file; the flag is --batch-size
+  std::string group{};                 // heading in the help
+  char short_name = 0;                 // 'b'; 0: none
+  std::string metavar{};               // "N"; empty: a switch
+  std::string help{};                  // one or two sentences without the default
   std::vector<std::string> aliases{};  // other keys: "learning_rate"
   std::string default_text{};          // shown as the default; empty: what the default-made settings say
   ValueKind kind = ValueKind::kText;   // set by the makers below, as is the next
@@ -35,9 +36,10 @@ struct FlagInfo {
 template <class Config>
 struct Flag {
   FlagInfo info;
-  std::function<bool(Config&, const std::string&)> set;  // false, and nothing set: the text is not what `expects` says
-  std::function<std::string(const Config&)> get;         // text that set() takes back
-  std::function<bool(const Config&)> valid;              // the value is what `expects` says
+  std::function<bool(Config&, const std::string&)>
+      set;  // false, and nothing set: the text is not what `expects` says
+  std::function<std::string(const Config&)> get;  // text that set() takes back
+  std::function<bool(const Config&)> valid;       // the value is what `expects` says
 };
 
 // Both ends belong to it.
@@ -79,7 +81,7 @@ struct RealRange {
 
 // A value that `parse` reads whole, `accepts` checks and `print` writes. The others come down to it.
 template <class Config, class Value, class Parse, class Print, class Accepts>
-Flag<Config> value_flag(FlagInfo info, Value Config::*field, Parse parse, Print print, Accepts accepts) {
+Flag<Config> value_flag(FlagInfo info, Value Config::* field, Parse parse, Print print, Accepts accepts) {
   return {.info = std::move(info),
           .set =
               [=](Config& config, const std::string& text) {
@@ -93,16 +95,18 @@ Flag<Config> value_flag(FlagInfo info, Value Config::*field, Parse parse, Print 
 }
 
 template <class Config>
-Flag<Config> integer_flag(FlagInfo info, int64_t Config::*field, IntegerRange range) {
+Flag<Config> integer_flag(FlagInfo info, int64_t Config::* field, IntegerRange range) {
   info.kind = ValueKind::kInteger;
   info.expects = expectation(range);
-  return value_flag(std::move(info), field, parse_integer, [](int64_t value) { return std::to_string(value); },
-                    [range](int64_t value) { return in_range(value, range); });
+  return value_flag(
+      std::move(info), field, parse_integer, [](int64_t value) { return std::to_string(value); },
+      [range](int64_t value) { return in_range(value, range); });
 }
 
 // "none" or a whole number.
 template <class Config>
-Flag<Config> optional_integer_flag(FlagInfo info, std::optional<int64_t> Config::*field, IntegerRange range) {
+Flag<Config> optional_integer_flag(FlagInfo info, std::optional<int64_t> Config::* field,
+                                   IntegerRange range) {
   using Value = std::optional<int64_t>;
   info.kind = ValueKind::kInteger;
   info.expects = expectation(range) + ", or none";
@@ -118,7 +122,7 @@ Flag<Config> optional_integer_flag(FlagInfo info, std::optional<int64_t> Config:
 }
 
 template <class Config>
-Flag<Config> real_flag(FlagInfo info, double Config::*field, RealRange range) {
+Flag<Config> real_flag(FlagInfo info, double Config::* field, RealRange range) {
   info.kind = ValueKind::kReal;
   info.expects = expectation(range);
   return value_flag(std::move(info), field, parse_real, real_text,
@@ -126,35 +130,38 @@ Flag<Config> real_flag(FlagInfo info, double Config::*field, RealRange range) {
 }
 
 template <class Config>
-Flag<Config> switch_flag(FlagInfo info, bool Config::*field) {
+Flag<Config> switch_flag(FlagInfo info, bool Config::* field) {
   info.kind = ValueKind::kSwitch;
   info.expects = "true or false";
-  return value_flag(std::move(info), field, parse_switch,
-                    [](bool value) { return std::string(value ? "true" : "false"); }, [](bool) { return true; });
+  return value_flag(
+      std::move(info), field, parse_switch, [](bool value) { return std::string(value ? "true" : "false"); },
+      [](bool) { return true; });
 }
 
 // Any text that `accepts` likes; `expects` says which.
 template <class Config, class Accepts>
-Flag<Config> text_flag(FlagInfo info, std::string Config::*field, std::string expects, Accepts accepts) {
+Flag<Config> text_flag(FlagInfo info, std::string Config::* field, std::string expects, Accepts accepts) {
   info.expects = std::move(expects);
-  return value_flag(std::move(info), field, [](const std::string& text) { return std::optional(text); },
-                    [](const std::string& value) { return value; }, accepts);
+  return value_flag(
+      std::move(info), field, [](const std::string& text) { return std::optional(text); },
+      [](const std::string& value) { return value; }, accepts);
 }
 
 template <class Config>
-Flag<Config> text_flag(FlagInfo info, std::string Config::*field) {
+Flag<Config> text_flag(FlagInfo info, std::string Config::* field) {
   return text_flag(std::move(info), field, "text", [](const std::string&) { return true; });
 }
 
 template <class Config>
-Flag<Config> choice_flag(FlagInfo info, std::string Config::*field, std::vector<std::string> choices) {
+Flag<Config> choice_flag(FlagInfo info, std::string Config::* field, std::vector<std::string> choices) {
   std::string expects = expectation(choices);
-  return text_flag(std::move(info), field, std::move(expects), [choices = std::move(choices)](const std::string& text) {
-    for (const std::string& choice : choices) {
-      if (text == choice) return true;
-    }
-    return false;
-  });
+  return text_flag(std::move(info), field, std::move(expects),
+                   [choices = std::move(choices)](const std::string& text) {
+                     for (const std::string& choice : choices) {
+                       if (text == choice) return true;
+                     }
+                     return false;
+                   });
 }
 
 }  // namespace gradstep

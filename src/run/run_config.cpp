@@ -80,7 +80,8 @@ Interval parse_interval(const std::string& text) {
     if (value > kMaxCount || (suffix.unit != Interval::Unit::kSeconds && !is_whole(value))) break;
     return {value, suffix.unit};
   }
-  throw ConfigError("interval '" + text + "': must be a number such as 100 (updates), 1ep, 30s, 10m or 2h, or 0");
+  throw ConfigError("interval '" + text +
+                    "': must be a number such as 100 (updates), 1ep, 30s, 10m or 2h, or 0");
 }
 
 std::string to_string(const Interval& interval) {
@@ -109,13 +110,15 @@ void validate(const RunConfig& config) {
 
 void check_warmup(int64_t warmup_steps, int64_t total_updates) {
   if (warmup_steps <= total_updates) return;
-  reject("--warmup-steps " + std::to_string(warmup_steps) + " is more than the " + std::to_string(total_updates) +
+  reject("--warmup-steps " + std::to_string(warmup_steps) + " is more than the " +
+         std::to_string(total_updates) +
          " updates of the whole run; lower --warmup-steps (0: none) or train longer");
 }
 
 std::string resolved_config_toml(const RunConfig& config, const std::string& version,
                                  const std::string& git_commit) {
-  std::string text = "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
+  std::string text =
+      "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
   text += "# gradstep " + version + ", commit " + git_commit + "\n";
   std::string group;
   for (const Flag<RunConfig>& flag : train_flags()) {

@@ -18,8 +18,8 @@ struct ConsoleOptions {
 
 class ConsoleSink final : public Sink {
  public:
-  // `out` stays the caller's. Unlike other sinks it never throws: once `out` takes no more (a closed pipe, a full disk),
-  // it goes silent, so that a run does not end with its terminal. Destroying it erases the bar.
+  // `out` stays the caller's. Unlike other sinks it never throws: once `out` takes no more (a closed pipe, a
+  // full disk), it goes silent, so that a run does not end with its terminal. Destroying it erases the bar.
   ConsoleSink(std::FILE* out, ConsoleOptions options);
   ~ConsoleSink() override;
   void window(const WindowRow& row) override;

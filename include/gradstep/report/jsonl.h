@@ -8,16 +8,19 @@
 
 namespace gradstep {
 
-// Numbers in shortest round-trip form; a number that is not finite as the string "NaN", "Infinity" or "-Infinity".
+// Numbers in shortest round-trip form; a number that is not finite as the string "NaN", "Infinity" or
+// "-Infinity".
 [[nodiscard]] std::string window_row_json(const WindowRow& row);
 [[nodiscard]] std::string eval_row_json(const EvalRow& row);
 [[nodiscard]] std::string event_row_json(const EventRow& row);
 
 class JsonlSink final : public Sink {
  public:
-  // Appends to `path`, whole lines only. Window rows that follow each other fast are held back for a second at most while
-  // further rows come; evaluations, events and the end are written at once, with all rows before them. end() adds
-  // {"event":"end", ...}. A write that fails throws std::system_error with the path and leaves whole lines behind.
+  // Appends to `path`, whole lines only. Window rows that follow each other fast are held back for a second
+  // at most while further rows come; evaluations, events and the end are written at once, with all rows
+  // before them. end() adds
+  // {"event":"end", ...}. A write that fails throws std::system_error with the path and leaves whole lines
+  // behind.
   explicit JsonlSink(const std::string& path);
   ~JsonlSink() override;
   void window(const WindowRow& row) override;

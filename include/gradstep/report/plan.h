@@ -1,4 +1,5 @@
-// RunPlan: what a run is going to do, computed before it does anything. --dry-run prints it; it heads each run.
+// RunPlan: what a run is going to do, computed before it does anything. --dry-run prints it; it heads each
+// run.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,15 @@
 namespace gradstep {
 
 struct RunPlan {
-  std::string dataset;  // name and folder
+  std::string dataset{};  // name and folder
   int64_t train_samples = 0;
   int64_t eval_samples = 0;
-  std::string eval_part;  // "test set" or "validation split of the training set"
-  std::string model;      // "mlp 784-256-10"
+  std::string eval_part{};  // "test set" or "validation split of the training set"
+  std::string model{};      // "mlp 784-256-10"
   int64_t num_parameters = 0;
-  std::string device;     // "cpu, 2 threads"
-  std::string precision;  // "bf16"
-  std::string precision_reason;
+  std::string device{};     // "cpu, 2 threads"
+  std::string precision{};  // "bf16"
+  std::string precision_reason{};
   int64_t world_size = 1;
   int64_t micro_batch = 0;
   int64_t num_micro_batches = 0;  // in a full window, on rank 0
@@ -25,17 +26,17 @@ struct RunPlan {
   int64_t windows_per_epoch = 0;
   int64_t last_window_samples = 0;  // of an epoch
   int64_t total_updates = 0;
-  std::string ends;  // "after 3 epochs", "after 500 updates"
-  std::vector<std::pair<int64_t, double>> lr_points;  // (update, lr) at five points
-  std::string schedule;  // "cosine, 100 warm-up updates, peak 0.001, min 0"
-  std::string optimizer;  // "adamw, betas 0.9 0.999, eps 1e-08"
+  std::string ends{};                                   // "after 3 epochs", "after 500 updates"
+  std::vector<std::pair<int64_t, double>> lr_points{};  // (update, lr) at five points
+  std::string schedule{};                               // "cosine, 100 warm-up updates, peak 0.001, min 0"
+  std::string optimizer{};                              // "adamw, betas 0.9 0.999, eps 1e-08"
   int64_t decay_tensors = 0, decay_parameters = 0;
   int64_t no_decay_tensors = 0, no_decay_parameters = 0;
   double weight_decay = 0;
   int64_t checkpoint_bytes = 0;
   int64_t memory_bytes = 0;       // estimate: parameters, gradients, moments, data set, a window
   int64_t memory_free_bytes = 0;  // of the device or cgroup
-  std::string output_dir;
+  std::string output_dir{};
 };
 
 // Several lines of text, each ended by \n, aligned in two columns.

@@ -1,4 +1,5 @@
-// Sink: where the rows of a run go. The interface behind which console, metrics.jsonl and later writers stand.
+// Sink: where the rows of a run go. The interface behind which console, metrics.jsonl and later writers
+// stand.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,19 @@ struct WindowRow {
   StepReport step{};
   int64_t window_of_epoch = 0;  // from 1
   int64_t samples = 0;          // cumulative, over all ranks
-  double samples_per_s = 0;     // this window's samples over all ranks / wall time since the last row, less evaluation and saving
-  double time_data = 0;         // seconds waited for the loader
-  double time_step = 0;         // seconds in Engine::step
-  int64_t memory = 0;           // bytes: resident set on a CPU, allocated on an accelerator
+  double samples_per_s =
+      0;  // this window's samples over all ranks / wall time since the last row, less evaluation and saving
+  double time_data = 0;  // seconds waited for the loader
+  double time_step = 0;  // seconds in Engine::step
+  int64_t memory = 0;    // bytes: resident set on a CPU, allocated on an accelerator
 };
 
 // One evaluation.
 struct EvalRow {
   int64_t update = 0;
-  int64_t epoch = 0;     // of the last window consumed, from 0
-  double val_loss = 0;   // mean over real samples
-  double val_acc = 0;    // hits / samples
+  int64_t epoch = 0;    // of the last window consumed, from 0
+  double val_loss = 0;  // mean over real samples
+  double val_acc = 0;   // hits / samples
   double val_top5 = 0;
   int64_t samples = 0;
   double time_eval = 0;  // seconds
@@ -41,18 +43,19 @@ struct RunEnd {
   int64_t total_updates = 0;
   int64_t samples = 0;
   int64_t skipped_total = 0;
-  double seconds = 0;             // of training, evaluation included
-  std::string reason{};            // "done", "early stop", "SIGTERM" ...
+  double seconds = 0;    // of training, evaluation included
+  std::string reason{};  // "done", "early stop", "SIGTERM" ...
   std::optional<EvalRow> last_eval{};
   std::optional<EvalRow> best_eval{};
-  std::string model_path{};        // empty: none written
+  std::string model_path{};  // empty: none written
 };
 
-// Something worth a row of its own that is neither: {"event": name, key: value ...}. Keys in order; values are text.
+// Something worth a row of its own that is neither: {"event": name, key: value ...}. Keys in order; values
+// are text.
 struct EventRow {
-  std::string name;
+  std::string name{};
   int64_t update = 0;
-  std::vector<std::pair<std::string, std::string>> fields;
+  std::vector<std::pair<std::string, std::string>> fields{};
 };
 
 // Calls come from one thread, in the order of the run. A sink that cannot write throws std::system_error.

@@ -1,4 +1,5 @@
-// RunConfig: every setting of a training run, one field a flag. Filled from flags, environment, config file and defaults.
+// RunConfig: every setting of a training run, one field a flag. Filled from flags, environment, config file
+// and defaults.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +22,20 @@ struct Interval {
 struct RunConfig {
   // Data
   std::string dataset = "fashion-mnist";
-  std::string data_dir;      // empty: default_data_dir(dataset)
-  double val_fraction = 0;   // of the training set, for evaluation instead of the test set; 0: use the test set
+  std::string data_dir{};  // empty: default_data_dir(dataset)
+  double val_fraction =
+      0;  // of the training set, for evaluation instead of the test set; 0: use the test set
   int64_t workers = 1;
   // Model
   std::string model = "mlp";
   int64_t hidden = 256;
   double dropout = 0;
   // Length and batch
-  std::optional<int64_t> epochs;     // 1 where max_steps is not given either
-  std::optional<int64_t> max_steps;  // updates
-  int64_t batch_size = 32;           // micro-batch, per rank
+  std::optional<int64_t> epochs{};     // 1 where max_steps is not given either
+  std::optional<int64_t> max_steps{};  // updates
+  int64_t batch_size = 32;             // micro-batch, per rank
   int64_t grad_accum_steps = 4;
-  std::optional<int64_t> global_batch_size;  // over all ranks; exclusive with grad_accum_steps
+  std::optional<int64_t> global_batch_size{};  // over all ranks; exclusive with grad_accum_steps
   // Optimizer
   std::string opt = "adamw";  // adamw, sgd
   double lr = 1e-3;
@@ -57,7 +59,7 @@ struct RunConfig {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   int64_t threads = 0;          // 0: cores within the cgroup quota
   // Output
-  std::string output_dir;  // empty: runs/<dataset>-<model>-<time>
+  std::string output_dir{};  // empty: runs/<dataset>-<model>-<time>
   Interval eval_interval{1, Interval::Unit::kEpochs};
   int64_t early_stop_patience = 0;  // evaluations without a better val_acc; 0: off
   int64_t log_interval = 20;        // windows; 0: no lines
@@ -71,16 +73,16 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-// Throws ConfigError, one line naming flag, value and cure, for a value out of range or a combination that makes no sense.
-// Needs neither data nor device. A warm-up longer than the run is found here when max_steps is given; otherwise the caller
-// calls check_warmup() as soon as the number of updates is known.
+// Throws ConfigError, one line naming flag, value and cure, for a value out of range or a combination that
+// makes no sense. Needs neither data nor device. A warm-up longer than the run is found here when max_steps
+// is given; otherwise the caller calls check_warmup() as soon as the number of updates is known.
 void validate(const RunConfig& config);
 
 // Throws ConfigError naming both numbers when the warm-up is longer than the run (case B2).
 void check_warmup(int64_t warmup_steps, int64_t total_updates);
 
-// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git commit
-// in its first lines. `gradstep train --config` reads it back to the same settings.
+// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git
+// commit in its first lines. `gradstep train --config` reads it back to the same settings.
 [[nodiscard]] std::string resolved_config_toml(const RunConfig& config, const std::string& version,
                                                const std::string& git_commit);
 

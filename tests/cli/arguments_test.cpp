@@ -1,0 +1,99 @@
+// Arguments of a subcommand: the forms that are taken, and one line for each that is not.
+// no torch
+#include "cli/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+namespace {
+
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+using Flags = std::vector<std::pair<std::string, std::string>>;
+
+Flags parsed(const Words& words) { return parse_arguments(command("train"), words).flags; }
+
+std::string refusal(const Words& words, const std::string& name = "train") {
+  try {
+    (void)parse_arguments(command(name), words);
+    return "";
+  } catch (const ConfigError& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+    return what;
+  }
+}
+
+TEST(Arguments, TakesEachForm) {
+  const Flags sixty_four{{"batch_size", "64"}};
+  for (const Words& words : {Words{"--batch-size", "64"}, Words{"--batch-size=64"}, Words{"-b", "64"},
+                             Words{"-b64"}, Words{"--batch_size", "64"}, Words{"--batch_size=64"}}) {
+    EXPECT_EQ(parsed(words), sixty_four) << words[0];
+  }
+  EXPECT_EQ(parsed({}), Flags{});
+}
+
+TEST(Arguments, TakesTheAliases) {
+  EXPECT_EQ(parsed({"--learning-rate", "1"}), (Flags{{"lr", "1"}}));
+  EXPECT_EQ(parsed({"--wd", "1"}), (Flags{{"weight_decay", "1"}}));
+  EXPECT_EQ(parsed({"--optimizer", "sgd"}), (Flags{{"opt", "sgd"}}));
+  EXPECT_EQ(parsed({"--gradient-accumulation-steps", "2"}), (Flags{{"grad_accum_steps", "2"}}));
+  EXPECT_EQ(parsed({"--gradient_accumulation_steps=2"}), (Flags{{"grad_accum_steps", "2"}}));
+  EXPECT_EQ(parsed({"--num-workers", "2"}), (Flags{{"workers", "2"}}));
+  EXPECT_EQ(parsed({"-j", "2"}), (Flags{{"workers", "2"}}));
+  EXPECT_EQ(parsed({"--max-grad-norm", "1"}), (Flags{{"clip_grad", "1"}}));
+  EXPECT_EQ(parsed({"--data-path", "/a_b"}), (Flags{{"data_dir", "/a_b"}}));
+  EXPECT_EQ(parsed({"-o", "run_1"}), (Flags{{"output_dir", "run_1"}}));
+  EXPECT_EQ(parsed({"-c", "a_b.toml"}), (Flags{{"config", "a_b.toml"}}));
+}
+
+TEST(Arguments, Switches) {
+  EXPECT_EQ(parsed({"--nesterov"}), (Flags{{"nesterov", "true"}}));
+  EXPECT_EQ(parsed({"--nesterov=false"}), (Flags{{"nesterov", "false"}}));
+  EXPECT_EQ(parsed({"--dry-run", "-q"}), (Flags{{"quiet", "true"}, {"dry_run", "true"}}));
+}
+
+TEST(Arguments, TheLastOneGivenWins) {
+  EXPECT_EQ(parsed({"--lr", "1", "--learning-rate", "2", "--lr=3"}), (Flags{{"lr", "3"}}));
+}
+
+TEST(Arguments, ValuesMayBeginWithADash) { EXPECT_EQ(parsed({"--lr", "-1"}), (Flags{{"lr", "-1"}})); }
+
+TEST(Arguments, UnknownFlagsNameTheNearest) {
+  EXPECT_EQ(refusal({"--bacth-size", "3"}),
+            "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
+  EXPECT_EQ(refusal({"--bacth_size=3"}),
+            "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
+  EXPECT_EQ(refusal({"-lr", "1"}), "unknown flag -lr; did you mean --lr? See gradstep train --help");
+  EXPECT_EQ(refusal({"-z"}), "unknown flag -z; see gradstep train --help");
+  EXPECT_EQ(refusal({"--foo"}, "env"), "unknown flag --foo; see gradstep env --help");
+}
+
+TEST(Arguments, FlagsOfFeaturesThatAreNotThereAreUnknown) {
+  for (const char* flag :
+       {"--resume", "--save-interval", "--keep-checkpoints", "--report-to", "--max-time", "--n-layer"}) {
+    EXPECT_THAT(refusal({flag, "1"}), HasSubstr("unknown flag " + std::string(flag)));
+  }
+}
+
+TEST(Arguments, MissingValues) {
+  EXPECT_EQ(refusal({"--lr"}), "--lr needs a value; see gradstep train --help");
+  EXPECT_EQ(refusal({"-b"}), "-b needs a value; see gradstep train --help");
+  EXPECT_EQ(refusal({"--lr=", "3"}), "--lr needs a value; see gradstep train --help");
+  EXPECT_EQ(refusal({"--output-dir", "--epochs", "3"}),
+            "--output-dir needs a value, but --epochs follows; see gradstep train --help");
+}
+
+TEST(Arguments, PositionalOnlyWhereThereIsOne) {
+  EXPECT_EQ(parse_arguments(command("eval"), {"runs/first", "--threads", "2"}).positional, "runs/first");
+  EXPECT_EQ(parse_arguments(command("eval"), {"--threads", "2", "runs/first"}).positional, "runs/first");
+  EXPECT_EQ(parse_arguments(command("eval"), {}).positional, "");
+  EXPECT_EQ(refusal({"foo"}), "unexpected argument 'foo'; see gradstep train --help");
+  EXPECT_THAT(refusal({"a", "b"}, "eval"), HasSubstr("unexpected argument 'b'"));
+}
+
+}  // namespace
+}  // namespace gradstep

@@ -1,0 +1,32 @@
+// Suggestions for misspelt names.
+// no torch
+#include "cli/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace gradstep {
+namespace {
+
+TEST(Nearest, EditDistance) {
+  EXPECT_EQ(edit_distance("", ""), 0U);
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("abc", ""), 3U);
+  EXPECT_EQ(edit_distance("batch", "batch"), 0U);
+  EXPECT_EQ(edit_distance("bacth", "batch"), 1U);  // two letters swapped
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+}
+
+TEST(Nearest, NamesWhatWasMeantAndNothingWhereNothingIsNear) {
+  const std::vector<std::string> known{"--batch-size", "--lr", "--warmup-steps", "--seed", "--sched"};
+  EXPECT_EQ(nearest("--bacth-size", known), "--batch-size");
+  EXPECT_EQ(nearest("--batchsize", known), "--batch-size");
+  EXPECT_EQ(nearest("--warmup", known), "--warmup-steps");
+  EXPECT_EQ(nearest("--lrr", known), "--lr");
+  EXPECT_EQ(nearest("--resume", known), "");
+  EXPECT_EQ(nearest("--x", {}), "");
+  EXPECT_EQ(did_you_mean("--sead", known), "; did you mean --seed?");
+  EXPECT_EQ(did_you_mean("--tensorboard", known), "");
+}
+
+}  // namespace
+}  // namespace gradstep
