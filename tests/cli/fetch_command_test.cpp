@@ -9,6 +9,7 @@
 #include "cli/fetch_list.h"
 #include "gradstep/base/error.h"
 #include "gradstep/data/cifar.h"
+#include "gradstep/data/dataset.h"
 #include "gradstep/io/hash.h"
 #include "support/archives.h"
 #include "support/http_server.h"
@@ -138,7 +139,7 @@ TEST_F(Fetch, ACutConnectionIsContinued) {
 TEST_F(Fetch, UnpacksAnArchiveThatTheReaderThenReads) {
   const auto records = [](char label, size_t count) {
     std::string bytes;
-    for (size_t i = 0; i < count; ++i) bytes += std::string(1, label) + std::string(3072, static_cast<char>(i));
+    for (size_t i = 0; i < count; ++i) bytes.append(1, label).append(3072, static_cast<char>(i));
     return bytes;
   };
   FetchList list{"toy", "", {}, {}};
