@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .PHONY: help setup build train test lint format tidy sanitize bench docs clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing: system packages, .venv with torch
 	@tools/setup.sh

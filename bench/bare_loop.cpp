@@ -1,5 +1,6 @@
-// The bare loop: the ATen calls that Engine::step makes for one window and nothing around them, to hold the Engine against.
-// Flags as in bench_common.h, and --matmul torch|onednn; --data-dir holds uncompressed IDX files.
+// The bare loop: the ATen calls that Engine::step makes for one window and nothing around them, to hold the
+// Engine against. Flags as in bench_common.h, and --matmul torch|onednn; --data-dir holds uncompressed IDX
+// files.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
@@ -36,8 +37,9 @@ class FusedAdamW {
     const at::NoGradGuard no_grad;
     for (auto& group : groups_) {
       at::_foreach_add_(group.steps, 1);
-      at::_fused_adamw_(group.parameters, gradients(group.parameters), group.exp_avgs, group.exp_avg_sqs, {}, group.steps,
-                        lr, 0.9, 0.999, group.weight_decay, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+      at::_fused_adamw_(group.parameters, gradients(group.parameters), group.exp_avgs, group.exp_avg_sqs, {},
+                        group.steps, lr, 0.9, 0.999, group.weight_decay, 1e-8, /*amsgrad=*/false,
+                        /*maximize=*/false);
     }
   }
 
@@ -49,7 +51,8 @@ class FusedAdamW {
   std::array<Group, 2> groups_;
 };
 
-// Forward and loss under autocast where asked for, backward of the share of the window. Returns the sum of the losses.
+// Forward and loss under autocast where asked for, backward of the share of the window. Returns the sum of
+// the losses.
 at::Tensor micro_batch(bench::Mlp& model, const at::Tensor& pixels, const at::Tensor& labels, bool bf16,
                        const at::Tensor& seed_grad) {
   at::autocast::increment_nesting();

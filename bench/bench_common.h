@@ -1,4 +1,5 @@
-// What the C++ bench programs share: their flags, an IDX reader, the clock that leaves warm-up out, and the JSON line they print.
+// What the C++ bench programs share: their flags, an IDX reader, the clock that leaves warm-up out, and the
+// JSON line they print.
 #pragma once
 
 #include <torch/torch.h>
@@ -94,10 +95,12 @@ class SteadyClock {
 
 inline void print_result(const std::string& name, const Job& job, const SteadyClock& clock, double loss) {
   std::printf(
-      "{\"name\": \"%s\", \"samples_per_s\": %.1f, \"windows\": %lld, \"warmup_windows\": %lld, \"threads\": %lld, "
+      "{\"name\": \"%s\", \"samples_per_s\": %.1f, \"windows\": %lld, \"warmup_windows\": %lld, \"threads\": "
+      "%lld, "
       "\"seconds\": %.3f, \"loss\": %.4f}\n",
       name.c_str(), clock.samples_per_s(), static_cast<long long>(clock.windows()),
-      static_cast<long long>(job.warmup_windows), static_cast<long long>(job.threads), clock.elapsed_seconds(), loss);
+      static_cast<long long>(job.warmup_windows), static_cast<long long>(job.threads),
+      clock.elapsed_seconds(), loss);
 }
 
 // The values behind the header of an uncompressed IDX file of bytes, (num_items, rest).
@@ -139,7 +142,8 @@ inline double learning_rate(int64_t k) {
   constexpr int64_t kWarmup = 100;
   constexpr int64_t kTotal = 1407;
   if (k <= kWarmup) return kPeak * static_cast<double>(k) / kWarmup;
-  if (k >= kTotal) return kPeak * 1e-3;  // a run that lasts longer than three epochs goes on learning a little
+  if (k >= kTotal)
+    return kPeak * 1e-3;  // a run that lasts longer than three epochs goes on learning a little
   return kPeak * (1 + std::cos(M_PI * static_cast<double>(k - kWarmup) / (kTotal - kWarmup))) / 2;
 }
 

@@ -1,5 +1,6 @@
-// The shipped Engine with everything on: autocast, scaler, clip, finite check, and a row of metrics.jsonl for each window.
-// Flags as in bench_common.h, and --matmul torch|onednn; --data-dir holds uncompressed IDX files and takes the rows.
+// The shipped Engine with everything on: autocast, scaler, clip, finite check, and a row of metrics.jsonl for
+// each window. Flags as in bench_common.h, and --matmul torch|onednn; --data-dir holds uncompressed IDX files
+// and takes the rows.
 #include <torch/torch.h>
 
 #include "bench_common.h"
@@ -12,7 +13,11 @@ namespace {
 
 gradstep::EngineOptions engine_options(const bench::Job& job) {
   gradstep::EngineOptions options;
-  options.schedule = {.shape = gradstep::LrShape::kCosine, .peak = 1e-3, .min = 1e-6, .warmup_steps = 100, .total_steps = 1407};
+  options.schedule = {.shape = gradstep::LrShape::kCosine,
+                      .peak = 1e-3,
+                      .min = 1e-6,
+                      .warmup_steps = 100,
+                      .total_steps = 1407};
   options.precision = gradstep::parse_precision(job.precision);
   options.micro_batch = job.batch_size;
   options.clip_grad = bench::kClipGrad;
@@ -23,8 +28,9 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
   const bench::Pictures pictures(job.data_dir);
   torch::manual_seed(0);
   gradstep::SoloWorld world;
-  gradstep::Engine engine(gradstep::make_task({}, {.name = "fashion-mnist", .input_shape = {28, 28}, .num_classes = 10}),
-                          engine_options(job), world);
+  gradstep::Engine engine(
+      gradstep::make_task({}, {.name = "fashion-mnist", .input_shape = {28, 28}, .num_classes = 10}),
+      engine_options(job), world);
   gradstep::JsonlSink rows(job.data_dir + "/engine_loop.jsonl");
   gradstep::WindowRow row;
   while (true) {

@@ -1,5 +1,6 @@
-// The bound: samples/s that the matrix products of one window alone would allow, each by the best kernel at hand.
-// Flags as in bench_common.h (no data is read); a product is timed in chunks within --seconds and its median counts.
+// The bound: samples/s that the matrix products of one window alone would allow, each by the best kernel at
+// hand. Flags as in bench_common.h (no data is read); a product is timed in chunks within --seconds and its
+// median counts.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/torch.h>
 
@@ -13,8 +14,9 @@ constexpr int64_t kIn = 784, kHidden = 256, kOut = 10;
 
 // x w^T + bias by oneDNN, whatever PyTorch itself would choose.
 at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias) {
-  using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
-                               c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
+  using Signature =
+      at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
+                 c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Signature>();
   return op.call(x, w, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
@@ -36,7 +38,8 @@ double median_seconds(const std::function<void()>& call, double seconds) {
     total += chunk;
     chunks.push_back(chunk / static_cast<double>(repeats));
   }
-  std::nth_element(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(chunks.size() / 2), chunks.end());
+  std::nth_element(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(chunks.size() / 2),
+                   chunks.end());
   return chunks[chunks.size() / 2];
 }
 
@@ -49,7 +52,8 @@ struct Product {
 // Outputs are reused where the call allows it, so that next to nothing but the product is timed.
 std::vector<Product> products(int64_t micro, at::ScalarType dtype) {
   const auto make = [dtype](int64_t rows, int64_t columns) { return at::rand({rows, columns}).to(dtype); };
-  const auto x = make(micro, kIn), h = make(micro, kHidden), dh = make(micro, kHidden), dz = make(micro, kOut);
+  const auto x = make(micro, kIn), h = make(micro, kHidden), dh = make(micro, kHidden),
+             dz = make(micro, kOut);
   const auto w1 = make(kHidden, kIn), w2 = make(kOut, kHidden);
   const auto b1 = make(1, kHidden).view(-1), b2 = make(1, kOut).view(-1);
   const auto forward = [](const at::Tensor& in, const at::Tensor& w, const at::Tensor& b) {
@@ -88,13 +92,14 @@ int main(int argc, char** argv) {
     onednn_seconds += by_onednn;
     best_seconds += std::min(by_torch, by_onednn);
     char line[128];
-    std::snprintf(line, sizeof line, "%s\"%s\": {\"torch_us\": %.2f, \"onednn_us\": %.2f}", detail.empty() ? "" : ", ",
-                  product.name.c_str(), by_torch * 1e6, by_onednn * 1e6);
+    std::snprintf(line, sizeof line, "%s\"%s\": {\"torch_us\": %.2f, \"onednn_us\": %.2f}",
+                  detail.empty() ? "" : ", ", product.name.c_str(), by_torch * 1e6, by_onednn * 1e6);
     detail += line;
   }
   const auto rate = [&job](double seconds) { return static_cast<double>(job.batch_size) / seconds; };
   std::printf(
-      "{\"name\": \"matmul_bound\", \"samples_per_s\": %.1f, \"windows\": 0, \"threads\": %lld, \"torch_samples_per_s\": "
+      "{\"name\": \"matmul_bound\", \"samples_per_s\": %.1f, \"windows\": 0, \"threads\": %lld, "
+      "\"torch_samples_per_s\": "
       "%.1f, \"onednn_samples_per_s\": %.1f, \"products\": {%s}}\n",
       rate(best_seconds), static_cast<long long>(job.threads), rate(torch_seconds), rate(onednn_seconds),
       detail.c_str());

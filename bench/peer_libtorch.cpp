@@ -1,5 +1,6 @@
-// Peer: the training loop that LibTorch's own parts give a user: datasets::MNIST, DataLoader, torch::optim::AdamW.
-// Flags as in bench_common.h; --data-dir holds uncompressed IDX files, --workers goes to the DataLoader.
+// Peer: the training loop that LibTorch's own parts give a user: datasets::MNIST, DataLoader,
+// torch::optim::AdamW. Flags as in bench_common.h; --data-dir holds uncompressed IDX files, --workers goes to
+// the DataLoader.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -12,12 +13,15 @@ namespace {
 class Accumulator {
  public:
   Accumulator(bench::Mlp& model, const bench::Job& job)
-      : model_(model), job_(job), optimizer_(model.parameters(), torch::optim::AdamWOptions(1e-3).weight_decay(1e-4)) {}
+      : model_(model),
+        job_(job),
+        optimizer_(model.parameters(), torch::optim::AdamWOptions(1e-3).weight_decay(1e-4)) {}
 
   // Returns whether this micro-batch was the last of its window.
   bool micro_batch(const at::Tensor& pictures, const at::Tensor& labels) {
     const auto output = model_.forward(pictures.flatten(1));
-    const auto loss = torch::nn::functional::cross_entropy(output, labels) / static_cast<double>(job_.grad_accum_steps);
+    const auto loss =
+        torch::nn::functional::cross_entropy(output, labels) / static_cast<double>(job_.grad_accum_steps);
     loss.backward();
     window_loss_ += loss.item<double>();
     samples_ += labels.size(0);
@@ -52,7 +56,8 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
                      .map(torch::data::transforms::Stack<>());
   const auto options = torch::data::DataLoaderOptions(static_cast<size_t>(job.batch_size))
                            .workers(static_cast<size_t>(job.workers));
-  auto loader = torch::data::make_data_loader<torch::data::samplers::RandomSampler>(std::move(dataset), options);
+  auto loader =
+      torch::data::make_data_loader<torch::data::samplers::RandomSampler>(std::move(dataset), options);
   while (true) {
     for (auto& batch : *loader) {
       if (!accumulator.micro_batch(batch.data, batch.target)) continue;

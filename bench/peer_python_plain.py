@@ -1,7 +1,6 @@
 """Peer: the plain Python script that most people write: a Dataset of single pictures, DataLoader workers, a scheduler."""
 
 import torch
-
 from peer_common import SteadyClock, learning_rate, parse_arguments, print_result, read_training_set
 
 

@@ -43,7 +43,7 @@ class Effort:
     warmup_windows: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Peer:
     """A program that prints one JSON line. candidates: option lists, of which the best is found before the rounds."""
 
@@ -59,7 +59,7 @@ class Peer:
         return json.loads(run([*self.command, *case.flags(), *flags, *options]).splitlines()[-1])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Gradstep(Peer):
     """The program itself, as a user runs it; its rate is read from metrics.jsonl."""
 

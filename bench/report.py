@@ -17,7 +17,12 @@ GOALS = [
     ("Engine against the bare loop, 32x4", ("32x4 fp32", "engine_loop"), ("32x4 fp32", "bare_loop"), 0.97),
     ("Engine against the bare loop, 128x1", ("128x1 fp32", "engine_loop"), ("128x1 fp32", "bare_loop"), 0.97),
     ("32x4 fp32 against the compiled Python loop", ("32x4 fp32", "gradstep"), ("32x4 fp32", "python_compiled"), None),
-    ("128x1 fp32 against the compiled Python loop", ("128x1 fp32", "gradstep"), ("128x1 fp32", "python_compiled"), None),
+    (
+        "128x1 fp32 against the compiled Python loop",
+        ("128x1 fp32", "gradstep"),
+        ("128x1 fp32", "python_compiled"),
+        None,
+    ),
 ]
 START_UP_LIMIT_SECONDS = 1.5
 

@@ -1,7 +1,8 @@
 """`make bench`: gradstep and its peers, interleaved in one run; median, spread and ratios as JSON and a Markdown table.
 
 First each peer finds its best options (threads, workers, variant), then each round runs all of them, case by case.
-BENCH_QUICK=1 makes a smoke run of under a minute whose numbers mean little.
+BENCH_QUICK=1 makes a smoke run of under a minute, in fp32 only, whose numbers mean little.
+A complete run writes bench/results/<date>-<machine>.json and docs/performance_table.md; any other only prints.
 """
 
 import argparse
@@ -11,12 +12,14 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 import peers
+
 import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -38,10 +41,13 @@ def parse_arguments():
     parser.add_argument("--peers", help="names with commas between; all but python_compiled otherwise")
     parser.add_argument("--cases", help='names with commas between, such as "32x4 fp32,128x1 bf16"; all otherwise')
     parser.add_argument("--compile", action="store_true", help="measure torch.compile too")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
-    parser.add_argument("--table", type=pathlib.Path, help="write the Markdown table here as well")
+    parser.add_argument("--results", type=pathlib.Path, help="folder for the result as JSON")
+    parser.add_argument("--table", type=pathlib.Path, help="file for the Markdown table")
     arguments = parser.parse_args()
     arguments.quick = os.environ.get("BENCH_QUICK", "0") not in ("", "0")
+    if not (arguments.quick or arguments.peers or arguments.cases):
+        arguments.results = arguments.results or ROOT / "bench" / "results"
+        arguments.table = arguments.table or ROOT / "docs" / "performance_table.md"
     if arguments.rounds < 3 and not arguments.quick:
         parser.error("--rounds: at least 3, for a median and a spread")
     return arguments
@@ -105,10 +111,13 @@ def chosen_peers(arguments, cores):
 
 def chosen_jobs(arguments, cores):
     """(case, peer) pairs, case by case, so that what is compared runs close together."""
-    names = arguments.cases.split(",") if arguments.cases else [case.name for case in peers.all_cases()]
-    cases = [case for case in peers.all_cases() if case.name in names]
-    if len(cases) != len(names):
-        raise SystemExit(f"--cases {arguments.cases}: there are {', '.join(case.name for case in peers.all_cases())}")
+    cases = [case for case in peers.all_cases() if case.precision == "fp32" or not arguments.quick]
+    if arguments.cases:
+        names = arguments.cases.split(",")
+        cases = [case for case in peers.all_cases() if case.name in names]
+        if len(cases) != len(names):
+            known = ", ".join(case.name for case in peers.all_cases())
+            raise SystemExit(f"--cases {arguments.cases}: there are {known}")
     chosen = chosen_peers(arguments, cores)
     return [(case, peer) for case in cases for peer in chosen if case in peer.cases]
 
@@ -118,7 +127,9 @@ def best_options(jobs, data_dir, quick):
     best = {}
     for case, peer in jobs:
         if peer.options_of:
-            best[case, peer] = next(best[known] for known in best if (known[0], known[1].name) == (case, peer.options_of))
+            best[case, peer] = next(
+                best[known] for known in best if (known[0], known[1].name) == (case, peer.options_of)
+            )
             continue
         if quick or len(peer.candidates) == 1:
             best[case, peer] = peer.candidates[0]
@@ -138,7 +149,9 @@ def measure_rounds(jobs, options, arguments, data_dir):
         for case, peer in jobs if number % 2 == 0 else reversed(jobs):
             result = peer.measure(case, options[case, peer], effort, data_dir)
             rates.setdefault(case.name, {}).setdefault(peer.name, []).append(result)
-            say(f"round {number + 1}/{num_rounds} {case.name:12} {peer.name:16} {result['samples_per_s']:12,.0f} samples/s")
+            say(
+                f"round {number + 1}/{num_rounds} {case.name:12} {peer.name:16} {result['samples_per_s']:12,.0f} samples/s"
+            )
     return rates
 
 
@@ -149,6 +162,18 @@ def measure_start_up(arguments):
         times = peers.start_up(arguments.gradstep, arguments.data_dir)
         rounds.append({**times, "import_torch_s": peers.import_torch()})
     return rounds
+
+
+def write(result, table, arguments):
+    if arguments.table:
+        arguments.table.write_text(table)
+        say(f"written: {arguments.table}")
+    if arguments.results:
+        words = re.findall(r"[a-z0-9]+", result["machine"]["cpu"].lower())
+        path = arguments.results / f"{result['date'][:10]}-{'-'.join(words)}-{result['machine']['cores']}-cores.json"
+        arguments.results.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        say(f"written: {path}")
 
 
 def main():
@@ -173,13 +198,7 @@ def main():
     }
     table = report.table(result)
     print(table)
-    if arguments.table:
-        arguments.table.write_text(table)
-    if not arguments.quick:
-        name = f"{result['date'][:10]}-{about['cpu'].replace(' ', '-').lower()}-{about['cores']}-cores.json"
-        arguments.results.mkdir(parents=True, exist_ok=True)
-        (arguments.results / name).write_text(json.dumps(result, indent=1) + "\n")
-        say(f"written: {arguments.results / name}")
+    write(result, table, arguments)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/base/stop.h"
 #include "gradstep/base/step_report.h"
+#include "gradstep/base/machine.h"
 #include "gradstep/base/version.h"
 
 #include "gradstep/io/file_system.h"
@@ -48,4 +49,8 @@
 #include "gradstep/report/plan.h"
 
 #include "gradstep/run/run_config.h"
+#include "gradstep/run/output_dir.h"
+#include "gradstep/run/model_file.h"
+#include "gradstep/run/evaluator.h"
+#include "gradstep/run/trainer.h"
 // clang-format on

@@ -120,7 +120,10 @@ def total_updates(num_samples, settings):
     bounds = [settings.max_steps]
     if epochs is not None:
         bounds.append(epochs * math.ceil(num_samples / settings.global_batch))
-    return min(bound for bound in bounds if bound is not None), epochs
+    total = min(bound for bound in bounds if bound is not None)
+    if settings.warmup_steps > total:
+        raise ValueError(f"a warm-up of {settings.warmup_steps} does not fit into {total} updates")
+    return total, epochs
 
 
 def make_optimizer(module, settings):
@@ -269,7 +272,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for field in dataclasses.fields(Settings):
         flag = "--" + field.name.replace("_", "-")
-        if field.type == bool:
+        if field.type is bool:
             parser.add_argument(flag, action="store_true")
         else:
             kind = field.type if isinstance(field.type, type) else int

@@ -1,0 +1,108 @@
+// Case I1, and AdamW and SGD against their formulas in fp64.
+#include "gradstep/step/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include "support/toys.h"
+
+namespace gradstep::testing {
+namespace {
+
+at::Tensor parameter(const at::Tensor& values) { return values.clone().requires_grad_(); }
+
+void set_grad(at::Tensor parameter, const at::Tensor& grad) { parameter.mutable_grad() = grad.clone(); }
+
+const at::Tensor& not_found() {
+  static const at::Tensor zero = at::zeros({});
+  return zero;
+}
+
+TEST(Optimizer, I1_DecaySkipsVectorsAndScalars) {
+  const at::Tensor matrix = parameter(at::ones({2, 3}));
+  const at::Tensor bias = parameter(at::ones({3}));
+  const at::Tensor scale = parameter(at::ones({}));
+  for (const bool decay_all : {false, true}) {
+    for (const at::Tensor& p : {matrix, bias, scale}) {
+      p.detach().fill_(1);
+      set_grad(p, at::zeros_like(p));
+    }
+    FusedOptimizer optimizer({{"matrix", matrix}, {"bias", bias}, {"scale", scale}},
+                             {.weight_decay = 0.1, .decay_all = decay_all});
+    optimizer.step(1.0, not_found());
+    EXPECT_TRUE(at::allclose(matrix, at::full({2, 3}, 0.9F)));
+    const float rest = decay_all ? 0.9F : 1.0F;
+    EXPECT_TRUE(at::allclose(bias, at::full({3}, rest), 0, decay_all ? 1e-6 : 0));
+    EXPECT_FLOAT_EQ(scale.item<float>(), rest);
+    EXPECT_EQ(optimizer.decays(0), true);
+    EXPECT_EQ(optimizer.decays(1), decay_all);
+  }
+}
+
+TEST(Optimizer, AdamWFollowsItsFormula) {
+  const double lr = 0.1, wd = 0.01, b1 = 0.9, b2 = 0.99, eps = 1e-8;
+  const at::Tensor w = parameter(at::full({1, 1}, 2.0F));
+  FusedOptimizer optimizer({{"w", w}}, {.weight_decay = wd, .beta1 = b1, .beta2 = b2, .eps = eps});
+  double value = 2, m = 0, v = 0;
+  for (int t = 1; t <= 20; ++t) {
+    const double g = std::sin(t);
+    set_grad(w, at::full({1, 1}, g));
+    optimizer.step(lr, not_found());
+    value *= 1 - lr * wd;
+    m = b1 * m + (1 - b1) * g;
+    v = b2 * v + (1 - b2) * g * g;
+    value -= lr * (m / (1 - std::pow(b1, t))) / (std::sqrt(v / (1 - std::pow(b2, t))) + eps);
+    EXPECT_NEAR(w.item<double>(), value, 1e-5) << t;
+  }
+}
+
+TEST(Optimizer, SgdFollowsItsFormula) {
+  for (const bool nesterov : {false, true}) {
+    const at::Tensor w = parameter(at::full({1, 1}, 2.0F));
+    FusedOptimizer optimizer({{"w", w}}, {.kind = OptimizerKind::kSgd, .weight_decay = 0.1, .momentum = 0.9, .nesterov = nesterov});
+    double value = 2, buffer = 0;
+    for (int t = 1; t <= 20; ++t) {
+      const double raw = std::cos(t);
+      set_grad(w, at::full({1, 1}, raw));
+      optimizer.step(0.05, not_found());
+      const double g = raw + 0.1 * value;
+      buffer = t == 1 ? g : 0.9 * buffer + g;
+      value -= 0.05 * (nesterov ? g + 0.9 * buffer : buffer);
+      EXPECT_NEAR(w.item<double>(), value, 1e-5) << t;
+    }
+  }
+}
+
+TEST(Optimizer, ParametersWithoutGradientAreLeftAlone) {
+  const at::Tensor used = parameter(at::ones({2, 2}));
+  const at::Tensor unused = parameter(at::ones({2, 2}));
+  FusedOptimizer optimizer({{"used", used}, {"unused", unused}}, {.weight_decay = 0.5});
+  set_grad(used, at::ones({2, 2}));
+  optimizer.step(0.1, not_found());
+  EXPECT_TRUE(at::equal(unused, at::ones({2, 2})));
+  for (const auto& [name, tensor] : optimizer.state()) {
+    if (name == "used.step") EXPECT_EQ(tensor.item<float>(), 1);
+    if (name == "unused.step") EXPECT_EQ(tensor.item<float>(), 0);
+  }
+}
+
+TEST(Optimizer, StateIsNamedAsPyTorchNamesIt) {
+  const at::Tensor w = parameter(at::ones({2, 2}));
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : FusedOptimizer({{"fc.w", w}}, {}).state()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"fc.w.exp_avg", "fc.w.exp_avg_sq", "fc.w.step"}));
+  const NamedTensors sgd = FusedOptimizer({{"fc.w", w}}, {.kind = OptimizerKind::kSgd}).state();
+  ASSERT_EQ(sgd.size(), 1U);
+  EXPECT_EQ(sgd[0].first, "fc.w.momentum_buffer");
+}
+
+TEST(Optimizer, FoundInfUndoesTheStep) {
+  const at::Tensor w = parameter(at::ones({2, 2}));
+  FusedOptimizer optimizer({{"w", w}}, {});
+  set_grad(w, at::full({2, 2}, std::numeric_limits<float>::quiet_NaN()));
+  optimizer.step(0.1, at::ones({}));
+  EXPECT_TRUE(at::equal(w, at::ones({2, 2})));
+  for (const auto& [name, tensor] : optimizer.state()) EXPECT_EQ(tensor.abs().sum().item<float>(), 0) << name;
+}
+
+}  // namespace
+}  // namespace gradstep::testing
