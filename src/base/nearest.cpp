@@ -1,6 +1,6 @@
 // Edit distance (optimal string alignment) over a short list of names.
 // no torch
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <algorithm>
 
@@ -42,6 +42,13 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
   const std::string best = nearest(name, known);
   return best.empty() ? "" : "; did you mean " + best + "?";
+}
+
+std::string known_names(const std::string& name, const std::vector<std::string>& known) {
+  const std::string hint = did_you_mean(name, known);
+  std::string text = hint.empty() ? "; known are " : hint + " Known are ";
+  for (size_t i = 0; i < known.size(); ++i) text += (i == 0 ? "" : ", ") + known[i];
+  return text;
 }
 
 }  // namespace gradstep

@@ -16,4 +16,7 @@ namespace gradstep {
 // "; did you mean X?", or empty.
 [[nodiscard]] std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
 
+// For a short list: "; did you mean X? Known are A, B, C", or "; known are A, B, C" where nothing is near.
+[[nodiscard]] std::string known_names(const std::string& name, const std::vector<std::string>& known);
+
 }  // namespace gradstep

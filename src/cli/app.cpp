@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/command_info.h"
 #include "cli/env_command.h"
@@ -16,7 +17,6 @@
 #include "cli/failure.h"
 #include "cli/fetch_command.h"
 #include "cli/help.h"
-#include "cli/nearest.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/train_command.h"

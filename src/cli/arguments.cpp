@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {

@@ -11,7 +11,8 @@
 #include <optional>
 #include <sstream>
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -51,7 +52,7 @@ std::optional<std::string> value_text(const toml::node& node) {
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
   if (const auto* truth = node.as_boolean()) return std::string(truth->get() ? "true" : "false");
   if (const auto* real = node.as_floating_point()) {
-    const std::string text = real_text(real->get());
+    const std::string text = shortest(real->get());
     // 64.0 stays a number with a point, which a flag that counts refuses.
     return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
   }

@@ -9,6 +9,7 @@
 #include "gradstep/base/version.h"
 #include "gradstep/model/registry.h"
 #include "gradstep/step/precision_probe.h"
+#include "report/format.h"
 #include "run/device.h"
 
 namespace gradstep {
@@ -22,28 +23,26 @@ std::string joined(const std::vector<std::string>& words) {
   return text.empty() ? "none of those that matter here" : text;
 }
 
-std::string gibibytes(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
-
 // The reference model on random pictures: what --precision auto would look at.
 void print_probe(at::Device device) {
   constexpr int64_t kMicroBatch = 32;
-  const Task task = make_task({.name = "mlp"}, {.name = "random", .input_shape = {28, 28}, .num_classes = 10});
+  const Task task =
+      make_task({.name = "mlp"}, {.name = "random", .input_shape = {28, 28}, .num_classes = 10});
   task.module->to(device);
-  const Batch micro{at::randint(256, {kMicroBatch, 28, 28}, at::kByte), at::randint(10, {kMicroBatch}, at::kLong)};
+  const Batch micro{at::randint(256, {kMicroBatch, 28, 28}, at::kByte),
+                    at::randint(10, {kMicroBatch}, at::kLong)};
   std::vector<std::pair<Precision, Matmul>> ways{{Precision::kFp32, Matmul::kTorch}};
   if (device.is_cpu() && has_onednn()) ways.emplace_back(Precision::kFp32, Matmul::kOneDnn);
   ways.emplace_back(Precision::kBf16, Matmul::kTorch);
   ways.emplace_back(Precision::kFp16, Matmul::kTorch);
-  std::printf("probe        forward and backward of 32 pictures through the mlp on %s\n", device.str().c_str());
+  std::printf("probe        forward and backward of 32 pictures through the mlp on %s\n",
+              device.str().c_str());
   double fp32 = 0;
   for (const auto& [precision, matmul] : ways) {
     const double seconds = probe(task, micro, precision, matmul).seconds;
     if (fp32 == 0) fp32 = seconds;
-    const std::string name = to_string(precision) + (precision == Precision::kFp32 ? ", " + to_string(matmul) : "");
+    const std::string name =
+        to_string(precision) + (precision == Precision::kFp32 ? ", " + to_string(matmul) : "");
     std::printf("  %-14s %8.3f ms  %6.2f x the speed of fp32\n", name.c_str(), seconds * 1e3, fp32 / seconds);
   }
 }
@@ -52,14 +51,16 @@ void print_probe(at::Device device) {
 
 int run_env() {
   set_threads(0);
-  print("gradstep", std::string(version()) + (git_commit().empty() ? "" : " (" + std::string(git_commit()) + ")"));
+  print("gradstep",
+        std::string(version()) + (git_commit().empty() ? "" : " (" + std::string(git_commit()) + ")"));
   print("libtorch", TORCH_VERSION);
   print("compiler", __VERSION__);
   print("processor", processor_name());
   print("features", joined(processor_features()));
-  print("kernels", "libtorch uses " + at::get_cpu_capability() + (has_onednn() ? ", oneDNN is there" : ", without oneDNN"));
+  print("kernels", "libtorch uses " + at::get_cpu_capability() +
+                       (has_onednn() ? ", oneDNN is there" : ", without oneDNN"));
   print("threads", std::to_string(at::get_num_threads()) + " (cores within affinity and cgroup quota)");
-  print("memory", gibibytes(free_memory_bytes()) + " free");
+  print("memory", bytes_text(free_memory_bytes()) + " free");
   const int num_gpus = static_cast<int>(torch::cuda::device_count());
   print("devices", num_gpus == 0 ? "cpu" : "cpu and " + std::to_string(num_gpus) + " CUDA");
   print_probe(parse_device("auto"));

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/nearest.h"
 #include "cli/config_file.h"
-#include "cli/nearest.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {

@@ -1,9 +1,8 @@
 // The data sets known by name: where they lie, how they are read, and how to get them.
-#include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <numeric>
 
+#include "base/nearest.h"
 #include "data/missing.h"
 #include "gradstep/base/error.h"
 #include "gradstep/data/cifar.h"
@@ -42,27 +41,9 @@ const KnownDataset* find_known(const std::string& name) {
   return nullptr;
 }
 
-// Levenshtein's distance, one row of the table at a time.
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-    }
-  }
-  return row.back();
-}
-
 const KnownDataset& require_known(const std::string& name) {
   if (const KnownDataset* const known = find_known(name)) return *known;
-  const auto nearest = std::ranges::min_element(
-      known_datasets(), {}, [&](const KnownDataset& known) { return edit_distance(name, known.name); });
-  std::string all;
-  for (const std::string& each : dataset_names()) all += (all.empty() ? "" : ", ") + each;
-  throw ConfigError("--dataset " + name + ": unknown data set, did you mean " + nearest->name + "? Known: " + all);
+  throw ConfigError("--dataset " + name + ": unknown data set" + known_names(name, dataset_names()));
 }
 
 }  // namespace
@@ -84,7 +65,8 @@ std::string default_data_dir(const std::string& name) {
 
 DataError missing_data(const std::string& name, const std::string& data_dir, const std::string& file) {
   const KnownDataset* const known = find_known(name);
-  const std::string cure = known != nullptr ? known->cure + ", or give its folder with --data-dir" : "correct the folder";
+  const std::string cure =
+      known != nullptr ? known->cure + ", or give its folder with --data-dir" : "correct the folder";
   std::error_code ignored;
   if (!fs::is_directory(data_dir, ignored)) {
     return DataError("data set " + name + ": there is no folder " + data_dir + "; " + cure);
@@ -92,7 +74,8 @@ DataError missing_data(const std::string& name, const std::string& data_dir, con
   return DataError("data set " + name + ": folder " + data_dir + " has no file " + file + "; " + cure);
 }
 
-std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir, Split split) {
+std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir,
+                                            Split split) {
   const KnownDataset& known = require_known(name);
   return known.load(data_dir.empty() ? default_data_dir(name) : data_dir, split);
 }

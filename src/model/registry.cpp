@@ -1,9 +1,11 @@
 // One entry a model.
 #include "gradstep/model/registry.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
+#include "base/nearest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/model/mlp.h"
 #include "gradstep/model/normalize.h"
@@ -26,7 +28,9 @@ Task make_mlp(const ModelOptions& options, const DatasetSpec& spec) {
 }
 
 void check_name(const std::string& name) {
-  if (name != "mlp") throw ConfigError("--model \"" + name + "\" is not known; models: mlp");
+  const std::vector<std::string> names = model_names();
+  if (std::ranges::find(names, name) != names.end()) return;
+  throw ConfigError("--model " + name + ": unknown model" + known_names(name, names));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Suggestions for misspelt names.
 // no torch
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +26,12 @@ TEST(Nearest, NamesWhatWasMeantAndNothingWhereNothingIsNear) {
   EXPECT_EQ(nearest("--x", {}), "");
   EXPECT_EQ(did_you_mean("--sead", known), "; did you mean --seed?");
   EXPECT_EQ(did_you_mean("--tensorboard", known), "");
+}
+
+TEST(Nearest, KnownNamesBehindTheHint) {
+  const std::vector<std::string> known{"mnist", "cifar10"};
+  EXPECT_EQ(known_names("mnits", known), "; did you mean mnist? Known are mnist, cifar10");
+  EXPECT_EQ(known_names("imagenet", known), "; known are mnist, cifar10");
 }
 
 }  // namespace
