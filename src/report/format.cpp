@@ -2,7 +2,6 @@
 // no torch
 #include "report/format.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -24,11 +23,6 @@ std::string printf_text(const char* format, int digits, double value) {
 std::string fixed_text(double value, int digits) { return printf_text("%.*f", digits, value); }
 
 std::string scientific_text(double value) { return printf_text("%.*e", 2, value); }
-
-std::string shortest_text(double value) {
-  char buffer[32];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
-}
 
 std::string thousands_text(int64_t value) {
   const std::string digits = std::to_string(value);

@@ -10,8 +10,6 @@ namespace gradstep {
 [[nodiscard]] std::string fixed_text(double value, int digits);
 // printf's %.2e, likewise.
 [[nodiscard]] std::string scientific_text(double value);
-// Shortest text that reads back to the same number.
-[[nodiscard]] std::string shortest_text(double value);
 // "60,000"
 [[nodiscard]] std::string thousands_text(int64_t value);
 // "1.6 MB" (powers of 1000), "512 bytes"

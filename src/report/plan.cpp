@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/number_text.h"
 #include "report/format.h"
 
 namespace gradstep {
@@ -41,7 +42,7 @@ std::string lr_text(const RunPlan& plan) {
 }
 
 std::string decay_text(const RunPlan& plan) {
-  return shortest_text(plan.weight_decay) + " on " + counted(plan.decay_tensors, "tensor") + " (" +
+  return shortest(plan.weight_decay) + " on " + counted(plan.decay_tensors, "tensor") + " (" +
          counted(plan.decay_parameters, "parameter") + "), none on " +
          counted(plan.no_decay_tensors, "tensor") + " (" + counted(plan.no_decay_parameters, "parameter") +
          ")";

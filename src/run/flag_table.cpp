@@ -316,11 +316,6 @@ std::optional<bool> parse_switch(const std::string& text) {
   return std::nullopt;
 }
 
-std::string real_text(double value) {
-  char buffer[32];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
-}
-
 bool in_range(int64_t value, const IntegerRange& range) { return value >= range.min && value <= range.max; }
 
 bool in_range(double value, const RealRange& range) {
@@ -335,10 +330,10 @@ std::string expectation(const IntegerRange& range) {
 }
 
 std::string expectation(const RealRange& range) {
-  const std::string min = real_text(range.min);
+  const std::string min = shortest(range.min);
   if (std::isinf(range.max)) return "a number of at least " + min;
-  if (range.max_included) return "a number from " + min + " to " + real_text(range.max);
-  return "a number of at least " + min + " and less than " + real_text(range.max);
+  if (range.max_included) return "a number from " + min + " to " + shortest(range.max);
+  return "a number of at least " + min + " and less than " + shortest(range.max);
 }
 
 std::string expectation(const std::vector<std::string>& choices) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
 #include "gradstep/run/run_config.h"
 
 namespace gradstep {
@@ -58,8 +59,6 @@ struct RealRange {
 [[nodiscard]] std::optional<uint64_t> parse_unsigned(const std::string& text);
 [[nodiscard]] std::optional<double> parse_real(const std::string& text);
 [[nodiscard]] std::optional<bool> parse_switch(const std::string& text);  // true false 1 0 yes no on off
-// Shortest text that parse_real() reads back to the same number.
-[[nodiscard]] std::string real_text(double value);
 [[nodiscard]] bool in_range(int64_t value, const IntegerRange& range);
 [[nodiscard]] bool in_range(double value, const RealRange& range);
 [[nodiscard]] std::string expectation(const IntegerRange& range);
@@ -125,7 +124,7 @@ template <class Config>
 Flag<Config> real_flag(FlagInfo info, double Config::* field, RealRange range) {
   info.kind = ValueKind::kReal;
   info.expects = expectation(range);
-  return value_flag(std::move(info), field, parse_real, real_text,
+  return value_flag(std::move(info), field, parse_real, shortest,
                     [range](double value) { return in_range(value, range); });
 }
 

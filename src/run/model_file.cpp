@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/version.h"
 
@@ -12,11 +13,6 @@ namespace gradstep {
 namespace {
 
 using Metadata = std::map<std::string, std::string>;
-
-std::string real_text(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text;
@@ -70,13 +66,13 @@ Metadata to_metadata(const ModelInfo& info) {
                     {"git_commit", std::string(git_commit())},
                     {"model", info.model.name},
                     {"hidden", std::to_string(info.model.hidden)},
-                    {"dropout", real_text(info.model.dropout)},
-                    {"label_smoothing", real_text(info.model.label_smoothing)},
+                    {"dropout", shortest(info.model.dropout)},
+                    {"label_smoothing", shortest(info.model.label_smoothing)},
                     {"dataset", info.dataset.name},
                     {"data_dir", info.data_dir},
                     {"input_shape", shape_text(info.dataset.input_shape)},
                     {"num_classes", std::to_string(info.dataset.num_classes)},
-                    {"val_fraction", real_text(info.val_fraction)},
+                    {"val_fraction", shortest(info.val_fraction)},
                     {"seed", std::to_string(info.seed)},
                     {"precision", to_string(info.precision)},
                     {"matmul", to_string(info.matmul)},

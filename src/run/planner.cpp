@@ -3,18 +3,12 @@
 
 #include <torch/torch.h>
 
-#include <charconv>
-
+#include "base/number_text.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/step/micro_batches.h"
 
 namespace gradstep {
 namespace {
-
-std::string number(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 std::string describe_end(const RunConfig& config) {
   const auto count = [](int64_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); };
@@ -25,18 +19,18 @@ std::string describe_end(const RunConfig& config) {
 }
 
 std::string describe_schedule(const RunConfig& config) {
-  std::string text = config.sched + ", " + std::to_string(config.warmup_steps) + " warm-up updates, peak " + number(config.lr);
-  return config.sched == "constant" ? text : text + ", min " + number(config.min_lr);
+  std::string text = config.sched + ", " + std::to_string(config.warmup_steps) + " warm-up updates, peak " + shortest(config.lr);
+  return config.sched == "constant" ? text : text + ", min " + shortest(config.min_lr);
 }
 
 std::string describe_optimizer(const RunConfig& config) {
   std::string text = config.opt;
   if (config.opt == "adamw") {
-    text += ", betas " + number(config.beta1) + " " + number(config.beta2) + ", eps " + number(config.eps);
+    text += ", betas " + shortest(config.beta1) + " " + shortest(config.beta2) + ", eps " + shortest(config.eps);
   } else {
-    text += ", momentum " + number(config.momentum) + (config.nesterov ? ", nesterov" : "");
+    text += ", momentum " + shortest(config.momentum) + (config.nesterov ? ", nesterov" : "");
   }
-  return config.clip_grad > 0 ? text + ", gradients clipped to norm " + number(config.clip_grad) : text;
+  return config.clip_grad > 0 ? text + ", gradients clipped to norm " + shortest(config.clip_grad) : text;
 }
 
 void fill_groups(Engine& engine, RunPlan& plan) {

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "run/flag_table.h"
 
@@ -43,7 +44,7 @@ void check_optimizer(const RunConfig& config) {
     reject("--nesterov needs a --momentum above 0, not 0; give one such as 0.9 or drop --nesterov");
   }
   if (config.min_lr > config.lr && config.sched != "constant") {
-    reject("--min-lr " + real_text(config.min_lr) + " is above --lr " + real_text(config.lr) +
+    reject("--min-lr " + shortest(config.min_lr) + " is above --lr " + shortest(config.lr) +
            "; lower --min-lr or raise --lr");
   }
 }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "gradstep/data/dataset.h"
 #include "gradstep/model/registry.h"
@@ -141,9 +142,9 @@ TEST(FlagTable, TakesNumbersWholeOrNotAtAll) {
 TEST(FlagTable, WritesNumbersThatReadBackToTheSameBits) {
   for (const double value :
        {0.1, 1e-8, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789.0, 0.30000000000000004}) {
-    EXPECT_EQ(parse_real(real_text(value)), value);
+    EXPECT_EQ(parse_real(shortest(value)), value);
   }
-  EXPECT_EQ(real_text(0.001), "0.001");
+  EXPECT_EQ(shortest(0.001), "0.001");
 }
 
 TEST(FlagTable, ATextThatIsRefusedChangesNothing) {

@@ -1,0 +1,14 @@
+// std::to_chars, which needs no precision and knows no locale.
+// no torch
+#include "base/number_text.h"
+
+#include <charconv>
+
+namespace gradstep {
+
+std::string shortest(double value) {
+  char text[32];  // the longest double takes 24
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace gradstep
