@@ -12,14 +12,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "io/io_error.h"
+
 namespace gradstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(int error, const std::string& what, const std::string& path) {
-  throw std::system_error(error, std::generic_category(), "cannot " + what + " " + path);
-}
 
 // Repeats a call that a signal interrupted.
 template <typename Call>
@@ -33,40 +31,41 @@ auto retry(Call call) {
 class PosixFileSystem final : public FileSystem {
  public:
   int create(const std::string& path) override {
-    const int fd = retry([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
-    if (fd < 0) fail(errno, "create", path);
+    const int fd =
+        retry([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+    if (fd < 0) throw_io_error(errno, "create", path);
     return fd;
   }
 
   void write_all(int fd, std::string_view bytes, const std::string& path) override {
     while (!bytes.empty()) {
       const ssize_t count = retry([&] { return ::write(fd, bytes.data(), bytes.size()); });
-      if (count < 0) fail(errno, "write", path);
+      if (count < 0) throw_io_error(errno, "write", path);
       bytes.remove_prefix(static_cast<size_t>(count));
     }
   }
 
   void sync(int fd, const std::string& path) override {
-    if (retry([&] { return ::fsync(fd); }) != 0) fail(errno, "sync", path);
+    if (retry([&] { return ::fsync(fd); }) != 0) throw_io_error(errno, "sync", path);
   }
 
   void close_file(int fd, const std::string& path) override {
     // Linux gives the descriptor back whatever close returns; after EINTR it must not be closed again.
-    if (::close(fd) != 0 && errno != EINTR) fail(errno, "close", path);
+    if (::close(fd) != 0 && errno != EINTR) throw_io_error(errno, "close", path);
   }
 
   void rename(const std::string& from, const std::string& to) override {
-    if (std::rename(from.c_str(), to.c_str()) != 0) fail(errno, "rename " + from + " to", to);
+    if (std::rename(from.c_str(), to.c_str()) != 0) throw_io_error(errno, "rename " + from + " to", to);
   }
 
   void sync_dir(const std::string& path) override {
     const int fd = retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (fd < 0) fail(errno, "open folder", path);
+    if (fd < 0) throw_io_error(errno, "open folder", path);
     const int result = retry([&] { return ::fsync(fd); });
     const int error = errno;
     ::close(fd);
     // Some network file systems cannot sync a folder and say EINVAL; there is nothing more to ask of them.
-    if (result != 0 && error != EINVAL) fail(error, "sync folder", path);
+    if (result != 0 && error != EINVAL) throw_io_error(error, "sync folder", path);
   }
 
   void make_dirs(const std::string& path) override {
@@ -98,7 +97,8 @@ class PosixFileSystem final : public FileSystem {
 
   uint64_t free_bytes(const std::string& path) override {
     struct statvfs status{};
-    if (retry([&] { return ::statvfs(path.c_str(), &status); }) != 0) fail(errno, "ask for the free space of", path);
+    if (retry([&] { return ::statvfs(path.c_str(), &status); }) != 0)
+      throw_io_error(errno, "ask for the free space of", path);
     return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
   }
 };

@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <system_error>
+#include <stdexcept>
 #include <vector>
+
+#include "io/io_error.h"
 
 namespace gradstep {
 namespace {
@@ -32,7 +34,7 @@ std::string to_hex(const unsigned char* bytes, size_t size) {
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) fail("open");
+    if (fd_ < 0) throw_io_error(errno, "open", path_);
   }
   ~OpenFile() { ::close(fd_); }
   OpenFile(const OpenFile&) = delete;
@@ -43,14 +45,11 @@ class OpenFile {
     while (true) {
       const ssize_t count = ::read(fd_, out, size);
       if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) fail("read");
+      if (errno != EINTR) throw_io_error(errno, "read", path_);
     }
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw std::system_error(errno, std::generic_category(), "cannot " + what + " " + path_);
-  }
   const std::string path_;
   const int fd_;
 };

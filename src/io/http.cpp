@@ -18,6 +18,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/hash.h"
+#include "io/io_error.h"
 #include "io/transfer.h"
 
 namespace gradstep {
@@ -28,7 +29,7 @@ class PartFile {
  public:
   explicit PartFile(const std::string& path) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) fail("create");
+    if (fd_ < 0) throw_io_error(errno, "create", path_);
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
       ::close(fd_);
       throw DataError(path + ": another process is downloading this file; wait for it");
@@ -41,11 +42,11 @@ class PartFile {
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] uint64_t size() const {
     struct stat status{};
-    if (::fstat(fd_, &status) != 0) fail("look at");
+    if (::fstat(fd_, &status) != 0) throw_io_error(errno, "look at", path_);
     return static_cast<uint64_t>(status.st_size);
   }
   void clear() const {
-    if (::ftruncate(fd_, 0) != 0) fail("empty");
+    if (::ftruncate(fd_, 0) != 0) throw_io_error(errno, "empty", path_);
   }
   // Durable under its final name.
   void rename_to(const std::string& path) const {
@@ -57,9 +58,6 @@ class PartFile {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw std::system_error(errno, std::generic_category(), "cannot " + what + " " + path_);
-  }
   const std::string path_;
   int fd_ = -1;
 };
@@ -71,7 +69,8 @@ std::string defect(const std::string& path, const Download& wanted) {
     return "expected " + std::to_string(wanted.size) + " bytes, found " + std::to_string(size);
   }
   if (!wanted.md5.empty()) {
-    if (const std::string md5 = md5_file(path); md5 != wanted.md5) return "expected md5 " + wanted.md5 + ", found " + md5;
+    if (const std::string md5 = md5_file(path); md5 != wanted.md5)
+      return "expected md5 " + wanted.md5 + ", found " + md5;
   }
   if (!wanted.sha256.empty()) {
     if (const std::string sha256 = sha256_file(path); sha256 != wanted.sha256) {
@@ -109,7 +108,8 @@ class Downloader {
   }
 
  private:
-  // One try. Empty: the part is the whole file, and right. A reason: worth another try. Throws what no other try mends.
+  // One try. Empty: the part is the whole file, and right. A reason: worth another try. Throws what no other
+  // try mends.
   std::string attempt() {
     const uint64_t begin = part_.size();
     if (download_.size != 0 && begin > download_.size) part_.clear();
@@ -135,12 +135,13 @@ class Downloader {
     return check();
   }
 
-  // A file that was put together from parts may be right when fetched in one piece; one that came in one piece is what the
-  // server has.
+  // A file that was put together from parts may be right when fetched in one piece; one that came in one
+  // piece is what the server has.
   std::string check() {
     const std::string what = defect(part_path_, download_);
     if (what.empty()) return "";
-    if (download_.size != 0 && part_.size() < download_.size) return what + ": the connection was closed early";
+    if (download_.size != 0 && part_.size() < download_.size)
+      return what + ": the connection was closed early";
     part_.clear();
     if (!was_resumed_) give_up(what);
     was_resumed_ = false;
@@ -174,7 +175,8 @@ bool http_download(const Download& download, const DownloadOptions& options) {
     Downloader(download, options).run();
     return true;
   } catch (const std::system_error& error) {
-    throw DataError("cannot store " + download.url + ": " + error.what() + "; make room or rights, or choose another folder");
+    throw DataError("cannot store " + download.url + ": " + error.what() +
+                    "; make room or rights, or choose another folder");
   }
 }
 

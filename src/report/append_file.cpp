@@ -8,21 +8,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
+#include "io/io_error.h"
+
 namespace gradstep {
-namespace {
-
-[[noreturn]] void fail(int error, const std::string& what, const std::string& path) {
-  throw std::system_error(error, std::generic_category(), "cannot " + what + " " + path);
-}
-
-}  // namespace
 
 AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
   fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ == -1) fail(errno, "open", path_);
+  if (fd_ == -1) throw_io_error(errno, "open", path_);
   try {
     cut_partial_line();
   } catch (...) {
@@ -35,20 +29,20 @@ AppendFile::~AppendFile() { close(fd_); }
 
 void AppendFile::cut_partial_line() {
   struct stat status{};
-  if (fstat(fd_, &status) != 0) fail(errno, "read", path_);
+  if (fstat(fd_, &status) != 0) throw_io_error(errno, "read", path_);
   if (!S_ISREG(status.st_mode)) return;
   off_t end = status.st_size;
   char block[4096];
   while (end > 0) {
     const off_t start = std::max<off_t>(0, end - static_cast<off_t>(sizeof block));
     const ssize_t size = pread(fd_, block, static_cast<size_t>(end - start), start);
-    if (size != end - start) fail(size < 0 ? errno : EIO, "read", path_);
+    if (size != end - start) throw_io_error(size < 0 ? errno : EIO, "read", path_);
     const std::string_view text(block, static_cast<size_t>(size));
     const size_t newline = text.rfind('\n');
     end = newline == std::string_view::npos ? start : start + static_cast<off_t>(newline) + 1;
     if (newline != std::string_view::npos) break;
   }
-  if (end != status.st_size && ftruncate(fd_, end) != 0) fail(errno, "write", path_);
+  if (end != status.st_size && ftruncate(fd_, end) != 0) throw_io_error(errno, "write", path_);
 }
 
 void AppendFile::append(std::string_view lines) {
@@ -66,7 +60,7 @@ void AppendFile::append(std::string_view lines) {
     if (written > 0 && fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
       [[maybe_unused]] const int ignored = ftruncate(fd_, status.st_size - static_cast<off_t>(written));
     }
-    fail(error, "write", path_);
+    throw_io_error(error, "write", path_);
   }
 }
 

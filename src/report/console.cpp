@@ -1,4 +1,4 @@
-// Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends it,
+// Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends,
 // not the run. no torch
 #include "gradstep/report/console.h"
 
@@ -175,7 +175,8 @@ class ConsoleSink::Impl {
   }
 
   void write(const std::string& text) {
-    if (is_open_) is_open_ = write_text(out_, text);
+    is_open_ =
+        is_open_ && std::fwrite(text.data(), 1, text.size(), out_) == text.size() && std::fflush(out_) == 0;
   }
 
   std::FILE* out_;

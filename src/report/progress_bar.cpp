@@ -57,8 +57,4 @@ std::string bar_text(const Progress& progress, int columns) {
   return text.substr(0, width);
 }
 
-bool write_text(std::FILE* out, const std::string& text) {
-  return std::fwrite(text.data(), 1, text.size(), out) == text.size() && std::fflush(out) == 0;
-}
-
 }  // namespace gradstep

@@ -1,8 +1,7 @@
-// ProgressBar: the last line of a terminal, redrawn in place.
+// bar_text: the last line of a terminal, redrawn in place.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 namespace gradstep {
@@ -11,15 +10,12 @@ struct Progress {
   int64_t done = 0;
   int64_t total = 0;        // 0: unknown
   double seconds_left = 0;  // not finite: unknown
-  std::string
-      note;  // behind the numbers, dropped first where the line is narrow: "loss 0.51 | 130000 samples/s"
+  // Behind the numbers, dropped first where the line is narrow: "loss 0.51 | 130000 samples/s".
+  std::string note{};
 };
 
 // One line of at most `columns` characters: " 34% [=====>      ] 478/1407 | 0:12 left | note". Parts that do
 // not fit are left out, the note first, then the bar.
 [[nodiscard]] std::string bar_text(const Progress& progress, int columns);
-
-// Writes the whole text to `out` and flushes it; false: out is closed or full.
-[[nodiscard]] bool write_text(std::FILE* out, const std::string& text);
 
 }  // namespace gradstep

@@ -18,9 +18,8 @@ class JsonlSink final : public Sink {
  public:
   // Appends to `path`, whole lines only. Window rows that follow each other fast are held back for a second
   // at most while further rows come; evaluations, events and the end are written at once, with all rows
-  // before them. end() adds
-  // {"event":"end", ...}. A write that fails throws std::system_error with the path and leaves whole lines
-  // behind.
+  // before them. end() adds {"event":"end", ...}. A write that fails throws std::system_error with the path
+  // and leaves whole lines behind.
   explicit JsonlSink(const std::string& path);
   ~JsonlSink() override;
   void window(const WindowRow& row) override;

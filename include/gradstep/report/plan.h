@@ -13,7 +13,7 @@ struct RunPlan {
   std::string dataset{};  // name and folder
   int64_t train_samples = 0;
   int64_t eval_samples = 0;
-  std::string eval_part{};  // "test set" or "validation split of the training set"
+  std::string eval_part{};  // "test set" or "validation part of the training set"
   std::string model{};      // "mlp 784-256-10"
   int64_t num_parameters = 0;
   std::string device{};     // "cpu, 2 threads"

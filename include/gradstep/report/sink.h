@@ -1,5 +1,4 @@
-// Sink: where the rows of a run go. The interface behind which console, metrics.jsonl and later writers
-// stand.
+// Sink: where the rows of a run go. The interface behind which console and metrics.jsonl stand.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ struct WindowRow {
   StepReport step{};
   int64_t window_of_epoch = 0;  // from 1
   int64_t samples = 0;          // cumulative, over all ranks
-  double samples_per_s =
-      0;  // this window's samples over all ranks / wall time since the last row, less evaluation and saving
+  // This window's samples over all ranks / wall time since the last row, less evaluation and saving.
+  double samples_per_s = 0;
   double time_data = 0;  // seconds waited for the loader
   double time_step = 0;  // seconds in Engine::step
   int64_t memory = 0;    // bytes: resident set on a CPU, allocated on an accelerator
