@@ -1,4 +1,5 @@
-// gradstep fetch: the right files in the right folder, what is right left alone, and words for a person or a log.
+// gradstep fetch: the right files in the right folder, what is right left alone, and words for a person or a
+// log.
 #include "cli/fetch_command.h"
 
 #include <gmock/gmock.h>
@@ -21,11 +22,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::HttpReply;
 using testing::HttpRequest;
 using testing::HttpServer;
 using testing::message_of;
+using ::testing::Not;
 using testing::ScratchDir;
 using testing::serve;
 using testing::tar_end;
@@ -62,18 +63,22 @@ class Fetch : public ::testing::Test {
   std::map<std::string, std::string> contents_;
   ScratchDir scratch_;
   ScratchDir dir_;
-  const FetchList two_files_{"toy", "http://127.0.0.1:9/", {file_of("a.gz", "content of a"), file_of("b.gz", std::string(500'000, 'b'))}, {}};
+  const FetchList two_files_{"toy",
+                             "http://127.0.0.1:9/",
+                             {file_of("a.gz", "content of a"), file_of("b.gz", std::string(500'000, 'b'))},
+                             {}};
 };
 
 TEST_F(Fetch, DownloadsOnceAndNamesWhatIsThere) {
   const HttpServer server([this](const HttpRequest& request) { return answer(request); });
   EXPECT_THAT(printed(two_files_, options(server)),
-              AllOf(HasSubstr("a.gz: 0.0 MB, done"), HasSubstr("b.gz: 0.5 MB, done"), HasSubstr("toy is in " + dir_.file("toy"))));
+              AllOf(HasSubstr("a.gz: 0.0 MB, done"), HasSubstr("b.gz: 0.5 MB, done"),
+                    HasSubstr("toy is in " + dir_.file("toy"))));
   EXPECT_EQ(dir_.read("toy/a.gz"), "content of a");
   EXPECT_EQ(dir_.read("toy/b.gz"), std::string(500'000, 'b'));
   EXPECT_EQ(server.requests().size(), 2U);
-  EXPECT_THAT(printed(two_files_, options(server)),
-              AllOf(HasSubstr("a.gz: already there and right\n"), HasSubstr("b.gz: already there and right\n")));
+  EXPECT_THAT(printed(two_files_, options(server)), AllOf(HasSubstr("a.gz: already there and right\n"),
+                                                          HasSubstr("b.gz: already there and right\n")));
   EXPECT_EQ(server.requests().size(), 2U);
 }
 
@@ -81,7 +86,8 @@ TEST_F(Fetch, ReplacesOnlyTheFileThatIsWrong) {
   const HttpServer server([this](const HttpRequest& request) { return answer(request); });
   printed(two_files_, options(server));
   dir_.write("toy/a.gz", "content of A");
-  EXPECT_THAT(printed(two_files_, options(server)), AllOf(HasSubstr("a.gz: 0.0 MB, done"), HasSubstr("b.gz: already there")));
+  EXPECT_THAT(printed(two_files_, options(server)),
+              AllOf(HasSubstr("a.gz: 0.0 MB, done"), HasSubstr("b.gz: already there")));
   EXPECT_EQ(dir_.read("toy/a.gz"), "content of a");
 }
 
@@ -90,7 +96,8 @@ TEST_F(Fetch, SaysThatItTriesAgain) {
   const HttpServer server([&](const HttpRequest& request) {
     return ++num_requests == 1 ? HttpReply{.status = 503} : answer(request);
   });
-  EXPECT_THAT(printed(two_files_, options(server)), HasSubstr("a.gz: the server answered 503; trying again in 0.001 s\n"));
+  EXPECT_THAT(printed(two_files_, options(server)),
+              HasSubstr("a.gz: the server answered 503; trying again in 0.001 s\n"));
 }
 
 TEST_F(Fetch, LogsHaveNoControlCharacters) {
@@ -105,7 +112,8 @@ TEST_F(Fetch, ATerminalSeesABar) {
     if (++num_requests > 1) std::this_thread::sleep_for(std::chrono::milliseconds(150));
     return answer(request);
   });
-  EXPECT_THAT(printed(two_files_, options(server), true), AllOf(HasSubstr("\r\033[Kb.gz ["), HasSubstr("% "), HasSubstr("\r\033[Kb.gz: 0.5 MB, done")));
+  EXPECT_THAT(printed(two_files_, options(server), true),
+              AllOf(HasSubstr("\r\033[Kb.gz ["), HasSubstr("% "), HasSubstr("\r\033[Kb.gz: 0.5 MB, done")));
 }
 
 TEST_F(Fetch, QuietPrintsNothing) {

@@ -25,7 +25,9 @@ class WrongBytes(http.server.BaseHTTPRequestHandler):
 
 def fetch(folder, *arguments):
     environment = {**os.environ, "no_proxy": "*"}
-    return subprocess.run([PROGRAM, "fetch", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [PROGRAM, "fetch", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
 def check_refused(result, code, *words):

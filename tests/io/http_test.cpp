@@ -20,11 +20,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::HttpReply;
 using testing::HttpRequest;
 using testing::HttpServer;
 using testing::message_of;
+using ::testing::Not;
 using testing::ScratchDir;
 using testing::serve;
 
@@ -206,15 +206,17 @@ TEST_F(HttpDownload, WrongSizeIsRefusedBeforeItIsFetched) {
       reply.send_length = send_length;
       return reply;
     });
-    EXPECT_THAT(refusal(wanted(server), quick()), HasSubstr(send_length ? "expected 300000 bytes, found 300001"
-                                                                        : "expected 300000 bytes, found more"));
+    EXPECT_THAT(
+        refusal(wanted(server), quick()),
+        HasSubstr(send_length ? "expected 300000 bytes, found 300001" : "expected 300000 bytes, found more"));
     EXPECT_EQ(server.requests().size(), 1U);
     EXPECT_EQ(dir_.num_entries(), 0);
   }
 }
 
 TEST_F(HttpDownload, NotFoundIsNotTriedAgain) {
-  const HttpServer server([](const HttpRequest&) { return HttpReply{.status = 404, .body = "no such page"}; });
+  const HttpServer server(
+      [](const HttpRequest&) { return HttpReply{.status = 404, .body = "no such page"}; });
   EXPECT_THAT(refusal(wanted(server), quick()), HasSubstr("the server answered 404"));
   EXPECT_EQ(server.requests().size(), 1U);
 }
@@ -224,7 +226,8 @@ TEST_F(HttpDownload, ServerErrorsAreTriedAgain) {
     std::filesystem::remove(dir_.file("file"));
     int num_requests = 0;
     const HttpServer server([&](const HttpRequest& request) {
-      return ++num_requests < 3 ? HttpReply{.status = status, .body = "error page"} : serve(request, content_);
+      return ++num_requests < 3 ? HttpReply{.status = status, .body = "error page"}
+                                : serve(request, content_);
     });
     EXPECT_TRUE(http_download(wanted(server), quick()));
     expect_whole();
@@ -259,7 +262,8 @@ TEST_F(HttpDownload, AStallIsGivenUpAndContinued) {
 
 TEST_F(HttpDownload, RedirectsAreFollowed) {
   const HttpServer server([&](const HttpRequest& request) {
-    if (request.path == "/file") return HttpReply{.status = 302, .body = "moved", .headers = {"Location: /other"}};
+    if (request.path == "/file")
+      return HttpReply{.status = 302, .body = "moved", .headers = {"Location: /other"}};
     if (request.path == "/loop") return HttpReply{.status = 302, .headers = {"Location: /loop"}};
     return serve(request, content_);
   });
@@ -293,7 +297,10 @@ TEST_F(HttpDownload, NobodyListens) {
 
 TEST_F(HttpDownload, AnEmptyFileIsAFile) {
   const HttpServer server([](const HttpRequest&) { return HttpReply{}; });
-  const Download download{.url = server.url("/"), .path = dir_.file("file"), .size = 0, .md5 = "d41d8cd98f00b204e9800998ecf8427e"};
+  const Download download{.url = server.url("/"),
+                          .path = dir_.file("file"),
+                          .size = 0,
+                          .md5 = "d41d8cd98f00b204e9800998ecf8427e"};
   EXPECT_TRUE(http_download(download, quick()));
   EXPECT_EQ(dir_.read("file"), "");
 }
@@ -315,7 +322,8 @@ TEST_F(HttpDownload, TwoProcessesDoNotShareAPart) {
   const HttpServer server([&](const HttpRequest& request) { return serve(request, content_); });
   const int fd = ::open(dir_.write("file.part", "").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_EX), 0);
-  EXPECT_THAT(message_of<DataError>([&] { http_download(wanted(server), quick()); }), HasSubstr("another process"));
+  EXPECT_THAT(message_of<DataError>([&] { http_download(wanted(server), quick()); }),
+              HasSubstr("another process"));
   ::close(fd);
   EXPECT_TRUE(http_download(wanted(server), quick()));
 }

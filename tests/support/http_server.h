@@ -24,17 +24,17 @@
 namespace gradstep::testing {
 
 struct HttpRequest {
-  std::string path;                    // "/file"
-  std::optional<uint64_t> range_begin; // of "Range: bytes=N-"
+  std::string path;                     // "/file"
+  std::optional<uint64_t> range_begin;  // of "Range: bytes=N-"
 };
 
 struct HttpReply {
   int status = 200;
   std::string body{};
-  std::vector<std::string> headers{};         // besides Content-Length
+  std::vector<std::string> headers{};  // besides Content-Length
   bool send_length = true;
-  size_t cut_after = std::string::npos;       // bytes of the body, then the connection is closed
-  double stall_seconds = 0;                   // silence after those bytes, before the close
+  size_t cut_after = std::string::npos;  // bytes of the body, then the connection is closed
+  double stall_seconds = 0;              // silence after those bytes, before the close
 };
 
 // The whole `content`, or the part that was asked for.
@@ -44,8 +44,8 @@ inline HttpReply serve(const HttpRequest& request, const std::string& content) {
   if (begin >= content.size()) return {.status = 416};
   return {.status = 206,
           .body = content.substr(begin),
-          .headers = {"Content-Range: bytes " + std::to_string(begin) + "-" + std::to_string(content.size() - 1) + "/" +
-                      std::to_string(content.size())}};
+          .headers = {"Content-Range: bytes " + std::to_string(begin) + "-" +
+                      std::to_string(content.size() - 1) + "/" + std::to_string(content.size())}};
 }
 
 class HttpServer {
