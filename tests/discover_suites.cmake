@@ -17,8 +17,7 @@ if("${program}" IS_NEWER_THAN "${list}" OR "${CMAKE_CURRENT_LIST_FILE}" IS_NEWER
     if(suite MATCHES "^DISABLED_")
       continue()
     endif()
-    # Compiler caches make __FILE__ relative to the build folder, so that is where tests that read files begin.
-    set(properties "TIMEOUT 300 ENVIRONMENT OMP_NUM_THREADS=1 WORKING_DIRECTORY [[${build_dir}]]")
+    set(properties "TIMEOUT 300 ENVIRONMENT \"OMP_NUM_THREADS=1;GRADSTEP_SOURCE_DIR=${source_dir}\"")
     if(suite MATCHES "Timing")
       string(APPEND properties " RUN_SERIAL ON")
     endif()

@@ -39,7 +39,9 @@ class Progress {
       start_ = now;
     }
     done_ = done;
-    if (quiet_ || now - last_shown_ < (is_terminal_ ? Clock::duration(kBarPause) : Clock::duration(kLinePause))) return;
+    if (quiet_ ||
+        now - last_shown_ < (is_terminal_ ? Clock::duration(kBarPause) : Clock::duration(kLinePause)))
+      return;
     last_shown_ = now;
     is_terminal_ ? draw(done, total) : line(done, total);
   }
@@ -79,17 +81,20 @@ class Progress {
   }
 
   void draw(uint64_t done, uint64_t total) {
-    const double part = total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+    const double part =
+        total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
     const int filled = static_cast<int>(part * kBarWidth);
-    const std::string bar = std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kBarWidth - filled), '.');
-    std::fprintf(out_, "\r\033[K%s [%s] %3.0f%% %.1f MB%s", name_.c_str(), bar.c_str(), std::floor(100 * part), megabytes(done),
-                 speed().c_str());
+    const std::string bar = std::string(static_cast<size_t>(filled), '#') +
+                            std::string(static_cast<size_t>(kBarWidth - filled), '.');
+    std::fprintf(out_, "\r\033[K%s [%s] %3.0f%% %.1f MB%s", name_.c_str(), bar.c_str(),
+                 std::floor(100 * part), megabytes(done), speed().c_str());
     std::fflush(out_);
     drawn_ = true;
   }
 
   void line(uint64_t done, uint64_t total) {
-    std::fprintf(out_, "%s: %.1f of %.1f MB%s\n", name_.c_str(), megabytes(done), megabytes(total), speed().c_str());
+    std::fprintf(out_, "%s: %.1f of %.1f MB%s\n", name_.c_str(), megabytes(done), megabytes(total),
+                 speed().c_str());
     std::fflush(out_);
   }
 
@@ -108,7 +113,8 @@ class Progress {
 bool all_unpacked(const FetchList& list, const fs::path& folder) {
   std::error_code error;
   return std::ranges::all_of(list.members, [&](const FetchMember& member) {
-    return fs::is_regular_file(folder / member.name, error) && fs::file_size(folder / member.name, error) == member.size;
+    return fs::is_regular_file(folder / member.name, error) &&
+           fs::file_size(folder / member.name, error) == member.size;
   });
 }
 
@@ -127,18 +133,21 @@ void unpack(const FetchList& list, const fs::path& folder, Progress& progress) {
 
 int fetch_files(const FetchList& list, const FetchOptions& options, DownloadOptions download, std::FILE* out,
                 bool is_terminal) {
-  const fs::path folder = options.data_dir.empty() ? fs::path("data") / list.dataset : fs::path(options.data_dir);
+  const fs::path folder =
+      options.data_dir.empty() ? fs::path("data") / list.dataset : fs::path(options.data_dir);
   std::string base_url = options.base_url.empty() ? list.base_url : options.base_url;
   if (!base_url.ends_with('/')) base_url += '/';
   if (!list.members.empty() && all_unpacked(list, folder)) {
-    for (const FetchMember& member : list.members) Progress(member.name, out, is_terminal, options.quiet).end(false);
+    for (const FetchMember& member : list.members)
+      Progress(member.name, out, is_terminal, options.quiet).end(false);
   } else {
     for (const FetchFile& file : list.files) {
       Progress progress(file.name, out, is_terminal, options.quiet);
       download.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
       download.on_retry = [&](const std::string& reason, double pause) { progress.retry(reason, pause); };
       try {
-        progress.end(http_download({base_url + file.name, (folder / file.name).string(), file.size, file.md5, ""}, download));
+        progress.end(http_download(
+            {base_url + file.name, (folder / file.name).string(), file.size, file.md5, ""}, download));
         if (!list.members.empty()) unpack(list, folder, progress);
       } catch (...) {
         progress.clear();  // the error line begins on a line of its own
@@ -162,7 +171,8 @@ int run_fetch(const FetchOptions& options, std::FILE* out, bool is_terminal) {
   }
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-  throw ConfigError("fetch " + options.name + ": unknown data set" + did_you_mean(options.name, names) + "; known are " + all);
+  throw ConfigError("fetch " + options.name + ": unknown data set" + did_you_mean(options.name, names) +
+                    "; known are " + all);
 }
 
 }  // namespace gradstep

@@ -10,8 +10,8 @@ const char* const kCifarFolder = "cifar-10-batches-bin/";
 
 std::vector<FetchMember> cifar_members() {
   std::vector<FetchMember> members;
-  for (const char* const name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-                                 "data_batch_5.bin", "test_batch.bin"}) {
+  for (const char* const name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                 "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) {
     members.push_back({std::string(kCifarFolder) + name, name, kCifarBatchBytes});
   }
   return members;

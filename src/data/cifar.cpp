@@ -22,15 +22,17 @@ constexpr size_t kRecordBytes = 1 + kPictureBytes;
 constexpr int64_t kNumClasses = 10;
 constexpr const char* kSubfolder = "cifar-10-batches-bin";
 
-[[noreturn]] void fail(const std::string& path, uint64_t offset, const std::string& expected, const std::string& found) {
-  throw DataError(path + ": at byte " + std::to_string(offset) + ": expected " + expected + ", found " + found +
-                  "; run 'gradstep fetch cifar10' again or correct the folder");
+[[noreturn]] void fail(const std::string& path, uint64_t offset, const std::string& expected,
+                       const std::string& found) {
+  throw DataError(path + ": at byte " + std::to_string(offset) + ": expected " + expected + ", found " +
+                  found + "; run 'gradstep fetch cifar10' again or correct the folder");
 }
 
 std::vector<std::string> find_files(const std::string& data_dir, Split split) {
   std::vector<std::string> names = {"test_batch.bin"};
   if (split == Split::kTrain) {
-    names = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
+    names = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+             "data_batch_5.bin"};
   }
   std::error_code ignored;
   const fs::path inner = fs::path(data_dir) / kSubfolder;
@@ -50,7 +52,8 @@ std::vector<unsigned char> read_records(const std::string& path) {
   const uint64_t size = reader.file_size();
   if (size == 0) fail(path, 0, "records of 3073 bytes", "an empty file");
   if (size % kRecordBytes != 0) {
-    fail(path, size - size % kRecordBytes, "a record of 3073 bytes", std::to_string(size % kRecordBytes) + " bytes");
+    fail(path, size - size % kRecordBytes, "a record of 3073 bytes",
+         std::to_string(size % kRecordBytes) + " bytes");
   }
   std::vector<unsigned char> records(static_cast<size_t>(size));
   const size_t found = reader.read(records.data(), records.size());
@@ -84,8 +87,8 @@ std::shared_ptr<const Dataset> load_cifar10(const std::string& data_dir, Split s
       ++label;
     }
   }
-  return std::make_shared<TensorDataset>(DatasetSpec{"cifar10", {3, 32, 32}, kNumClasses}, std::move(pictures),
-                                         std::move(labels));
+  return std::make_shared<TensorDataset>(DatasetSpec{"cifar10", {3, 32, 32}, kNumClasses},
+                                         std::move(pictures), std::move(labels));
 }
 
 }  // namespace gradstep

@@ -51,9 +51,9 @@ void check_targets(const DatasetSpec& spec, const at::Tensor& targets) {
   const int64_t row_size = targets.numel() / targets.size(0);
   for (int64_t i = 0; i < targets.numel(); ++i) {
     if (target[i] < 0 || target[i] >= spec.num_classes) {
-      throw DataError("data set " + spec.name + ": row " + std::to_string(i / row_size) + ": expected a target from 0 to " +
-                      std::to_string(spec.num_classes - 1) + ", found " + std::to_string(target[i]) +
-                      "; correct the targets or the number of classes");
+      throw DataError("data set " + spec.name + ": row " + std::to_string(i / row_size) +
+                      ": expected a target from 0 to " + std::to_string(spec.num_classes - 1) + ", found " +
+                      std::to_string(target[i]) + "; correct the targets or the number of classes");
     }
   }
 }
@@ -70,8 +70,10 @@ std::string describe(const at::Tensor& tensor) {
 
 TensorDataset::TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor targets)
     : spec_(std::move(spec)), inputs_(std::move(inputs)), targets_(std::move(targets)) {
-  TORCH_CHECK(inputs_.is_cpu() && inputs_.is_contiguous() && inputs_.dim() >= 1, "inputs must be contiguous, on the CPU");
-  TORCH_CHECK(targets_.is_cpu() && targets_.is_contiguous() && targets_.dim() >= 1 && targets_.scalar_type() == at::kLong,
+  TORCH_CHECK(inputs_.is_cpu() && inputs_.is_contiguous() && inputs_.dim() >= 1,
+              "inputs must be contiguous, on the CPU");
+  TORCH_CHECK(targets_.is_cpu() && targets_.is_contiguous() && targets_.dim() >= 1 &&
+                  targets_.scalar_type() == at::kLong,
               "targets must be contiguous int64, on the CPU");
   if (inputs_.size(0) != targets_.size(0)) {
     throw DataError("data set " + spec_.name + ": expected as many targets as inputs, found " +
@@ -79,7 +81,8 @@ TensorDataset::TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor tar
                     " targets; give each input its target");
   }
   if (inputs_.size(0) == 0) {
-    throw DataError("data set " + spec_.name + ": expected samples, found none; check the folder it is read from");
+    throw DataError("data set " + spec_.name +
+                    ": expected samples, found none; check the folder it is read from");
   }
   check_targets(spec_, targets_);
 }
@@ -93,8 +96,9 @@ Batch TensorDataset::gather(const at::Tensor& ids) const {
 
 std::string TensorDataset::fingerprint() const {
   std::call_once(fingerprint_once_, [this] {
-    const std::string text = spec_.name + "\n" + std::to_string(spec_.num_classes) + "\n" + describe(inputs_) +
-                             hash_bytes(inputs_) + "\n" + describe(targets_) + hash_bytes(targets_);
+    const std::string text = spec_.name + "\n" + std::to_string(spec_.num_classes) + "\n" +
+                             describe(inputs_) + hash_bytes(inputs_) + "\n" + describe(targets_) +
+                             hash_bytes(targets_);
     fingerprint_ = xxh3(text.data(), text.size());
   });
   return fingerprint_;
@@ -128,7 +132,8 @@ std::string SubsetDataset::fingerprint() const {
 
 DatasetPair split_validation(const std::shared_ptr<const Dataset>& train, double fraction, uint64_t seed) {
   if (!(fraction > 0 && fraction < 1)) {
-    throw ConfigError("--val-fraction: expected a number between 0 and 1, both excluded, found " + std::to_string(fraction));
+    throw ConfigError("--val-fraction: expected a number between 0 and 1, both excluded, found " +
+                      std::to_string(fraction));
   }
   const int64_t size = train->size();
   if (size < 2) {

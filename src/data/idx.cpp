@@ -1,4 +1,5 @@
-// IDX reader: checks the whole header against the file before it takes memory, then unpacks straight into the tensor.
+// IDX reader: checks the whole header against the file before it takes memory, then unpacks straight into the
+// tensor.
 #include "gradstep/data/idx.h"
 
 #include <ATen/ATen.h>
@@ -41,7 +42,8 @@ std::string describe_magic(uint32_t magic) {
 
 class IdxFile {
  public:
-  IdxFile(const std::string& path, int64_t num_dims) : path_(path), num_dims_(static_cast<size_t>(num_dims)), reader_(path) {
+  IdxFile(const std::string& path, int64_t num_dims)
+      : path_(path), num_dims_(static_cast<size_t>(num_dims)), reader_(path) {
     TORCH_CHECK(num_dims >= 1 && num_dims_ <= kMaxDims, "IDX: ", num_dims, " dimensions");
   }
 
@@ -85,12 +87,15 @@ class IdxFile {
     for (const int64_t size : shape) {
       overflows |= __builtin_mul_overflow(wanted, static_cast<uint64_t>(size), &wanted);
     }
-    const uint64_t possible = reader_.max_content_size() - std::min<uint64_t>(reader_.max_content_size(), header_size());
+    const uint64_t possible =
+        reader_.max_content_size() - std::min<uint64_t>(reader_.max_content_size(), header_size());
     if (overflows) fail(4, "dimensions of a size that a file can have", "a product beyond 64 bits");
     if (reader_.is_gzip() && wanted > possible) {
-      fail(header_size(), num_bytes(wanted) + " of items", "a packed file that can hold " + num_bytes(possible) + " at most");
+      fail(header_size(), num_bytes(wanted) + " of items",
+           "a packed file that can hold " + num_bytes(possible) + " at most");
     }
-    if (!reader_.is_gzip() && wanted > possible) fail(header_size(), num_bytes(wanted) + " of items", num_bytes(possible));
+    if (!reader_.is_gzip() && wanted > possible)
+      fail(header_size(), num_bytes(wanted) + " of items", num_bytes(possible));
     if (!reader_.is_gzip() && wanted < possible) {
       fail(header_size() + wanted, "the end of the file", num_bytes(possible - wanted) + " more");
     }
@@ -98,8 +103,9 @@ class IdxFile {
   }
 
   [[noreturn]] void fail(uint64_t offset, const std::string& expected, const std::string& found) const {
-    throw DataError(path_ + ": at byte " + std::to_string(offset) + (reader_.is_gzip() ? " of the unpacked data" : "") +
-                    ": expected " + expected + ", found " + found + "; fetch the file again or correct the folder");
+    throw DataError(path_ + ": at byte " + std::to_string(offset) +
+                    (reader_.is_gzip() ? " of the unpacked data" : "") + ": expected " + expected +
+                    ", found " + found + "; fetch the file again or correct the folder");
   }
 
   const std::string path_;
@@ -137,7 +143,8 @@ at::Tensor read_labels(const std::string& path) {
 
 at::Tensor read_idx(const std::string& path, int64_t num_dims) { return IdxFile(path, num_dims).read(); }
 
-std::shared_ptr<const Dataset> load_idx_dataset(const std::string& name, const std::string& data_dir, Split split) {
+std::shared_ptr<const Dataset> load_idx_dataset(const std::string& name, const std::string& data_dir,
+                                                Split split) {
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string image_path = find_file(name, data_dir, prefix + "-images-idx3-ubyte");
   const std::string label_path = find_file(name, data_dir, prefix + "-labels-idx1-ubyte");
@@ -145,8 +152,8 @@ std::shared_ptr<const Dataset> load_idx_dataset(const std::string& name, const s
   at::Tensor images = read_idx(image_path, 3);
   if (images.size(0) != labels.size(0)) {
     throw DataError(label_path + ": at byte 4: expected " + std::to_string(images.size(0)) +
-                    " labels, one for each picture of " + image_path + ", found " + std::to_string(labels.size(0)) +
-                    "; fetch both files again");
+                    " labels, one for each picture of " + image_path + ", found " +
+                    std::to_string(labels.size(0)) + "; fetch both files again");
   }
   DatasetSpec spec{name, {images.size(1), images.size(2)}, kNumClasses};
   return std::make_shared<TensorDataset>(std::move(spec), std::move(images), std::move(labels));

@@ -44,8 +44,8 @@ class Loader::Impl {
         windows_per_epoch_(sampler_.windows_per_epoch()),
         handed_out_(start),
         claimed_(start) {
-    TORCH_CHECK(dataset_->size() == sampler_.num_samples(), "Loader: the sampler is for ", sampler_.num_samples(),
-                " samples, the data set has ", dataset_->size());
+    TORCH_CHECK(dataset_->size() == sampler_.num_samples(), "Loader: the sampler is for ",
+                sampler_.num_samples(), " samples, the data set has ", dataset_->size());
     TORCH_CHECK(options_.num_workers >= 0 && options_.num_prefetch >= 1, "Loader: bad options");
     TORCH_CHECK(start.epoch >= 0 && start.index >= 0 && start.index < windows_per_epoch_ && start.number >= 0,
                 "Loader: start lies outside the epoch");
@@ -82,7 +82,9 @@ class Loader::Impl {
   };
 
   Slot& slot(const Position& position) { return ring_[static_cast<size_t>(position.number) % ring_.size()]; }
-  [[nodiscard]] size_t num_claimed() const { return static_cast<size_t>(claimed_.number - handed_out_number_); }
+  [[nodiscard]] size_t num_claimed() const {
+    return static_cast<size_t>(claimed_.number - handed_out_number_);
+  }
 
   void stop() {
     {
@@ -103,7 +105,8 @@ class Loader::Impl {
     Window window = std::move(*place.window);
     place.window.reset();
     ++handed_out_number_;
-    // Workers wake once half of the ring is empty, not for each window: they share the cores with the computation.
+    // Workers wake once half of the ring is empty, not for each window: they share the cores with the
+    // computation.
     if (!refilling_ && num_claimed() <= ring_.size() / 2) {
       refilling_ = true;
       lock.unlock();

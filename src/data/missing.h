@@ -8,6 +8,7 @@
 namespace gradstep {
 
 // Names folder, missing file and the cure for this data set.
-[[nodiscard]] DataError missing_data(const std::string& name, const std::string& data_dir, const std::string& file);
+[[nodiscard]] DataError missing_data(const std::string& name, const std::string& data_dir,
+                                     const std::string& file);
 
 }  // namespace gradstep

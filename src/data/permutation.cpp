@@ -11,7 +11,8 @@
 namespace gradstep {
 namespace {
 
-// torch draws 32 bits an element up to about 2^32 / 20 elements and 64 bits beyond; the latter is left to torch.
+// torch draws 32 bits an element up to about 2^32 / 20 elements and 64 bits beyond; the latter is left to
+// torch.
 constexpr int64_t kMaxOwnSize = 100'000'000;
 
 }  // namespace

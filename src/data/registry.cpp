@@ -62,7 +62,8 @@ const KnownDataset& require_known(const std::string& name) {
       known_datasets(), {}, [&](const KnownDataset& known) { return edit_distance(name, known.name); });
   std::string all;
   for (const std::string& each : dataset_names()) all += (all.empty() ? "" : ", ") + each;
-  throw ConfigError("--dataset " + name + ": unknown data set, did you mean " + nearest->name + "? Known: " + all);
+  throw ConfigError("--dataset " + name + ": unknown data set, did you mean " + nearest->name +
+                    "? Known: " + all);
 }
 
 }  // namespace
@@ -84,7 +85,8 @@ std::string default_data_dir(const std::string& name) {
 
 DataError missing_data(const std::string& name, const std::string& data_dir, const std::string& file) {
   const KnownDataset* const known = find_known(name);
-  const std::string cure = known != nullptr ? known->cure + ", or give its folder with --data-dir" : "correct the folder";
+  const std::string cure =
+      known != nullptr ? known->cure + ", or give its folder with --data-dir" : "correct the folder";
   std::error_code ignored;
   if (!fs::is_directory(data_dir, ignored)) {
     return DataError("data set " + name + ": there is no folder " + data_dir + "; " + cure);
@@ -92,7 +94,8 @@ DataError missing_data(const std::string& name, const std::string& data_dir, con
   return DataError("data set " + name + ": folder " + data_dir + " has no file " + file + "; " + cure);
 }
 
-std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir, Split split) {
+std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir,
+                                            Split split) {
   const KnownDataset& known = require_known(name);
   return known.load(data_dir.empty() ? default_data_dir(name) : data_dir, split);
 }

@@ -34,7 +34,8 @@ at::Tensor Sampler::epoch_order(int64_t epoch) const {
 }
 
 Range Sampler::window_range(int64_t index) const {
-  TORCH_CHECK(index >= 0 && index < windows_per_epoch(), "Sampler: window ", index, " of ", windows_per_epoch());
+  TORCH_CHECK(index >= 0 && index < windows_per_epoch(), "Sampler: window ", index, " of ",
+              windows_per_epoch());
   const int64_t begin = index * global_batch_;
   return {begin, begin + std::min(global_batch_, num_samples_ - begin)};
 }

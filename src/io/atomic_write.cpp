@@ -1,5 +1,5 @@
-// atomic_write and the file under it: temporary name, sync, rename, sync of the folder; nothing left behind on failure.
-// no torch
+// atomic_write and the file under it: temporary name, sync, rename, sync of the folder; nothing left behind
+// on failure. no torch
 #include "gradstep/io/atomic_write.h"
 
 #include <unistd.h>
@@ -28,7 +28,10 @@ std::string folder_of(const std::filesystem::path& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(FileSystem& file_system, const std::string& path)
-    : file_system_(file_system), path_(path), temporary_path_(temporary_path(path)), fd_(file_system_.create(temporary_path_)) {}
+    : file_system_(file_system),
+      path_(path),
+      temporary_path_(temporary_path(path)),
+      fd_(file_system_.create(temporary_path_)) {}
 
 AtomicFile::~AtomicFile() {
   if (in_place_) return;
@@ -53,7 +56,8 @@ void AtomicFile::commit() {
   file_system_.sync_dir(folder_of(path_));
 }
 
-void atomic_write(FileSystem& file_system, const std::string& path, const std::vector<std::string_view>& pieces) {
+void atomic_write(FileSystem& file_system, const std::string& path,
+                  const std::vector<std::string_view>& pieces) {
   AtomicFile file(file_system, path);
   for (const std::string_view piece : pieces) file.write(piece);
   file.commit();

@@ -28,7 +28,9 @@ class ByteReader::Impl {
  public:
   explicit Impl(const std::string& path) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw DataError("cannot open " + path + ": " + std::strerror(errno) + "; check the folder and its rights");
+    if (fd_ < 0)
+      throw DataError("cannot open " + path + ": " + std::strerror(errno) +
+                      "; check the folder and its rights");
     struct stat status{};
     if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
       ::close(fd_);
@@ -77,8 +79,8 @@ class ByteReader::Impl {
       const ssize_t count = ::read(fd_, out + done, size - done);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) {
-        throw DataError(path_ + ": at byte " + std::to_string(file_read_) + ": cannot be read: " + std::strerror(errno) +
-                        "; check the disk");
+        throw DataError(path_ + ": at byte " + std::to_string(file_read_) +
+                        ": cannot be read: " + std::strerror(errno) + "; check the disk");
       }
       if (count == 0) break;
       done += static_cast<size_t>(count);
@@ -139,8 +141,8 @@ class ByteReader::Impl {
   }
 
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
-    throw DataError(path_ + ": at byte " + std::to_string(file_offset()) + " of the packed file: expected " + expected +
-                    ", found " + found + "; the file is damaged, fetch it again");
+    throw DataError(path_ + ": at byte " + std::to_string(file_offset()) + " of the packed file: expected " +
+                    expected + ", found " + found + "; the file is damaged, fetch it again");
   }
 
   const std::string path_;

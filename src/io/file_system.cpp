@@ -33,7 +33,8 @@ auto retry(Call call) {
 class PosixFileSystem final : public FileSystem {
  public:
   int create(const std::string& path) override {
-    const int fd = retry([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+    const int fd =
+        retry([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
     if (fd < 0) fail(errno, "create", path);
     return fd;
   }
@@ -98,7 +99,8 @@ class PosixFileSystem final : public FileSystem {
 
   uint64_t free_bytes(const std::string& path) override {
     struct statvfs status{};
-    if (retry([&] { return ::statvfs(path.c_str(), &status); }) != 0) fail(errno, "ask for the free space of", path);
+    if (retry([&] { return ::statvfs(path.c_str(), &status); }) != 0)
+      fail(errno, "ask for the free space of", path);
     return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
   }
 };

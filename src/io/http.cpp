@@ -71,7 +71,8 @@ std::string defect(const std::string& path, const Download& wanted) {
     return "expected " + std::to_string(wanted.size) + " bytes, found " + std::to_string(size);
   }
   if (!wanted.md5.empty()) {
-    if (const std::string md5 = md5_file(path); md5 != wanted.md5) return "expected md5 " + wanted.md5 + ", found " + md5;
+    if (const std::string md5 = md5_file(path); md5 != wanted.md5)
+      return "expected md5 " + wanted.md5 + ", found " + md5;
   }
   if (!wanted.sha256.empty()) {
     if (const std::string sha256 = sha256_file(path); sha256 != wanted.sha256) {
@@ -109,7 +110,8 @@ class Downloader {
   }
 
  private:
-  // One try. Empty: the part is the whole file, and right. A reason: worth another try. Throws what no other try mends.
+  // One try. Empty: the part is the whole file, and right. A reason: worth another try. Throws what no other
+  // try mends.
   std::string attempt() {
     const uint64_t begin = part_.size();
     if (download_.size != 0 && begin > download_.size) part_.clear();
@@ -135,12 +137,13 @@ class Downloader {
     return check();
   }
 
-  // A file that was put together from parts may be right when fetched in one piece; one that came in one piece is what the
-  // server has.
+  // A file that was put together from parts may be right when fetched in one piece; one that came in one
+  // piece is what the server has.
   std::string check() {
     const std::string what = defect(part_path_, download_);
     if (what.empty()) return "";
-    if (download_.size != 0 && part_.size() < download_.size) return what + ": the connection was closed early";
+    if (download_.size != 0 && part_.size() < download_.size)
+      return what + ": the connection was closed early";
     part_.clear();
     if (!was_resumed_) give_up(what);
     was_resumed_ = false;
@@ -174,7 +177,8 @@ bool http_download(const Download& download, const DownloadOptions& options) {
     Downloader(download, options).run();
     return true;
   } catch (const std::system_error& error) {
-    throw DataError("cannot store " + download.url + ": " + error.what() + "; make room or rights, or choose another folder");
+    throw DataError("cannot store " + download.url + ": " + error.what() +
+                    "; make room or rights, or choose another folder");
   }
 }
 

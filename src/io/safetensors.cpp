@@ -25,22 +25,23 @@ namespace {
 
 constexpr std::string_view kAliasPrefix = "alias:";
 
-constexpr std::array<std::pair<at::ScalarType, std::string_view>, 16> kTypes = {{{at::kBool, "BOOL"},
-                                                                                {at::kByte, "U8"},
-                                                                                {at::kChar, "I8"},
-                                                                                {at::kFloat8_e5m2, "F8_E5M2"},
-                                                                                {at::kFloat8_e4m3fn, "F8_E4M3"},
-                                                                                {at::kShort, "I16"},
-                                                                                {at::kUInt16, "U16"},
-                                                                                {at::kHalf, "F16"},
-                                                                                {at::kBFloat16, "BF16"},
-                                                                                {at::kInt, "I32"},
-                                                                                {at::kUInt32, "U32"},
-                                                                                {at::kFloat, "F32"},
-                                                                                {at::kComplexFloat, "C64"},
-                                                                                {at::kDouble, "F64"},
-                                                                                {at::kLong, "I64"},
-                                                                                {at::kUInt64, "U64"}}};
+constexpr std::array<std::pair<at::ScalarType, std::string_view>, 16> kTypes = {
+    {{at::kBool, "BOOL"},
+     {at::kByte, "U8"},
+     {at::kChar, "I8"},
+     {at::kFloat8_e5m2, "F8_E5M2"},
+     {at::kFloat8_e4m3fn, "F8_E4M3"},
+     {at::kShort, "I16"},
+     {at::kUInt16, "U16"},
+     {at::kHalf, "F16"},
+     {at::kBFloat16, "BF16"},
+     {at::kInt, "I32"},
+     {at::kUInt32, "U32"},
+     {at::kFloat, "F32"},
+     {at::kComplexFloat, "C64"},
+     {at::kDouble, "F64"},
+     {at::kLong, "I64"},
+     {at::kUInt64, "U64"}}};
 
 std::string dtype_name(const std::string& tensor_name, at::ScalarType type) {
   for (const auto& [scalar_type, name] : kTypes) {
@@ -75,10 +76,13 @@ std::vector<Stored> arrange(const std::vector<std::pair<std::string, at::Tensor>
   std::set<std::string_view> names;
   for (const auto& named : tensors) {
     const auto& [name, tensor] = named;
-    TORCH_CHECK(names.insert(name).second && name != "__metadata__", "two tensors are named ", name, ", or it is reserved");
-    TORCH_CHECK(tensor.defined() && tensor.layout() == at::kStrided, "tensor ", name, " is undefined or not dense");
+    TORCH_CHECK(names.insert(name).second && name != "__metadata__", "two tensors are named ", name,
+                ", or it is reserved");
+    TORCH_CHECK(tensor.defined() && tensor.layout() == at::kStrided, "tensor ", name,
+                " is undefined or not dense");
     auto& others = by_memory[tensor.const_data_ptr()];
-    const auto first = std::ranges::find_if(others, [&](const auto* other) { return same_view(other->second, tensor); });
+    const auto first =
+        std::ranges::find_if(others, [&](const auto* other) { return same_view(other->second, tensor); });
     if (first != others.end()) {
       metadata[std::string(kAliasPrefix) + name] = (*first)->first;
       continue;
@@ -96,9 +100,11 @@ std::vector<Stored> arrange(const std::vector<std::pair<std::string, at::Tensor>
 
 class ReadFile {
  public:
-  explicit ReadFile(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit ReadFile(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) {
-      throw CheckpointError("cannot open " + path + ": " + std::strerror(errno) + "; give the path of a model file");
+      throw CheckpointError("cannot open " + path + ": " + std::strerror(errno) +
+                            "; give the path of a model file");
     }
     struct stat status{};
     if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -136,16 +142,17 @@ class ReadFile {
 // Length field and JSON, neither of which is believed before it was compared with the size of the file.
 std::string read_json(const std::string& path, const ReadFile& file) {
   if (file.size() < 8) {
-    throw CheckpointError(path + ": expected a header length of 8 bytes, found a file of " + std::to_string(file.size()) +
-                          "; not a whole safetensors file, use another one");
+    throw CheckpointError(path + ": expected a header length of 8 bytes, found a file of " +
+                          std::to_string(file.size()) + "; not a whole safetensors file, use another one");
   }
   std::array<unsigned char, 8> field{};
   file.read(field.data(), field.size(), 0);
   uint64_t length = 0;
   for (size_t i = 0; i < field.size(); ++i) length |= uint64_t{field[i]} << (8 * i);
   if (length > file.size() - 8 || length > kMaxSafetensorsHeaderBytes) {
-    throw CheckpointError(path + ": at byte 0: a header of " + std::to_string(length) + " bytes in a file of " +
-                          std::to_string(file.size()) + "; not a whole safetensors file, use another one");
+    throw CheckpointError(path + ": at byte 0: a header of " + std::to_string(length) +
+                          " bytes in a file of " + std::to_string(file.size()) +
+                          "; not a whole safetensors file, use another one");
   }
   std::string json(static_cast<size_t>(length), '\0');
   file.read(json.data(), length, 8);
@@ -162,7 +169,8 @@ void add_aliases(const std::string& path, SafetensorsFile& file) {
     const std::string alias = entry->first.substr(kAliasPrefix.size());
     const auto target = by_name.find(entry->second);
     if (target == by_name.end() || by_name.contains(alias)) {
-      throw CheckpointError(path + ": metadata: an alias of no tensor, or of the name of another; use another file");
+      throw CheckpointError(path +
+                            ": metadata: an alias of no tensor, or of the name of another; use another file");
     }
     file.tensors.emplace_back(alias, target->second);
     entry = file.metadata.erase(entry);

@@ -1,5 +1,5 @@
-// safetensors header: a strict reader on JSON events, so that nothing is built that was not checked, and the writer.
-// no torch
+// safetensors header: a strict reader on JSON events, so that nothing is built that was not checked, and the
+// writer. no torch
 #include "io/safetensors_header.h"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ std::string shown(const std::string& name) {
   return text + (name.size() > 60 ? "...\"" : "\"");
 }
 
-// Accepts {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n], "data_offsets": [begin, end]}} and nothing else.
-// The state after an error is never used: the handlers throw.
+// Accepts {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n], "data_offsets": [begin, end]}}
+// and nothing else. The state after an error is never used: the handlers throw.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}
@@ -100,7 +100,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     state_ = State::kEntry;
     SafetensorsEntry& entry = header_.entries.back();
     if (inner_key_ == "data_offsets") {
-      if (numbers_.size() != 2) fail(path_, "header: tensor " + shown(key_) + " has data_offsets that are not a pair");
+      if (numbers_.size() != 2)
+        fail(path_, "header: tensor " + shown(key_) + " has data_offsets that are not a pair");
       entry.begin = numbers_[0];
       entry.end = numbers_[1];
       return true;
@@ -139,9 +140,12 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { unexpected("null"); }
   bool boolean(bool /*value*/) override { unexpected("true or false"); }
   bool number_integer(number_integer_t /*value*/) override { unexpected("a negative number"); }
-  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { unexpected("a fraction or huge number"); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
+    unexpected("a fraction or huge number");
+  }
   bool binary(binary_t& /*value*/) override { unexpected("binary data"); }
-  bool parse_error(size_t position, const std::string& /*token*/, const nlohmann::detail::exception& /*error*/) override {
+  bool parse_error(size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
     fail(path_, "at byte " + std::to_string(8 + position) + ": expected JSON, found something else");
   }
 
@@ -181,17 +185,20 @@ void check_layout(const std::string& path, const std::vector<SafetensorsEntry>& 
   for (const SafetensorsEntry& entry : entries) {
     if (entry.begin != next || entry.end < entry.begin) {
       fail(path, "header: tensor " + shown(entry.name) + ": expected data from byte " + std::to_string(next) +
-                     ", found data_offsets " + std::to_string(entry.begin) + " to " + std::to_string(entry.end));
+                     ", found data_offsets " + std::to_string(entry.begin) + " to " +
+                     std::to_string(entry.end));
     }
     const uint64_t wanted = size_of(path, entry);
     if (entry.end - entry.begin != wanted) {
       fail(path, "header: tensor " + shown(entry.name) + ": expected " + std::to_string(wanted) +
-                     " bytes for its shape, found data_offsets of " + std::to_string(entry.end - entry.begin));
+                     " bytes for its shape, found data_offsets of " +
+                     std::to_string(entry.end - entry.begin));
     }
     next = entry.end;
   }
   if (next != data_size) {
-    fail(path, "expected " + std::to_string(next) + " bytes of data behind the header, found " + std::to_string(data_size));
+    fail(path, "expected " + std::to_string(next) + " bytes of data behind the header, found " +
+                   std::to_string(data_size));
   }
 }
 
@@ -217,9 +224,7 @@ int safetensors_dtype_rank(std::string_view dtype) {
 
 std::string format_safetensors_header(const SafetensorsHeader& header) {
   std::string json;
-  const auto open = [&](const std::string& key) {
-    json += (json.empty() ? "{" : ",") + quoted(key) + ":{";
-  };
+  const auto open = [&](const std::string& key) { json += (json.empty() ? "{" : ",") + quoted(key) + ":{"; };
   if (!header.metadata.empty()) {
     open("__metadata__");
     bool first = true;
@@ -232,7 +237,8 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   for (const SafetensorsEntry& entry : header.entries) {
     open(entry.name);
     json += "\"dtype\":\"" + entry.dtype + "\",\"shape\":[";
-    for (size_t i = 0; i < entry.shape.size(); ++i) json += (i == 0 ? "" : ",") + std::to_string(entry.shape[i]);
+    for (size_t i = 0; i < entry.shape.size(); ++i)
+      json += (i == 0 ? "" : ",") + std::to_string(entry.shape[i]);
     json += "],\"data_offsets\":[" + std::to_string(entry.begin) + "," + std::to_string(entry.end) + "]}";
   }
   json += json.empty() ? "{}" : "}";
@@ -242,12 +248,14 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   return bytes + json;
 }
 
-SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, uint64_t data_size) {
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json,
+                                           uint64_t data_size) {
   if (json.empty() || json.front() != '{') fail(path, "at byte 8: expected a header that begins with {");
   HeaderReader reader(path);
   if (!nlohmann::json::sax_parse(json, &reader)) fail(path, "header: not JSON");
   SafetensorsHeader header = reader.take();
-  // By begin, then end: of tensors that begin together, the empty ones come first. The names make it a fixed order.
+  // By begin, then end: of tensors that begin together, the empty ones come first. The names make it a fixed
+  // order.
   std::ranges::stable_sort(header.entries, [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });

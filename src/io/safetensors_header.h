@@ -1,4 +1,5 @@
-// The JSON header of a safetensors file: written as Python's writer does, and read without trusting a byte of it.
+// The JSON header of a safetensors file: written as Python's writer does, and read without trusting a byte of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +28,17 @@ struct SafetensorsHeader {
 // Python's writer puts larger ranks first (and then sorts by name); -1 for an unknown name.
 [[nodiscard]] int safetensors_dtype_rank(std::string_view dtype);
 
-// Length field, JSON and padding: everything before the data. Throws CheckpointError for a name that is not UTF-8.
+// Length field, JSON and padding: everything before the data. Throws CheckpointError for a name that is not
+// UTF-8.
 [[nodiscard]] std::string format_safetensors_header(const SafetensorsHeader& header);
 
 // The longest header that is read, as in Python.
 inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
-// Checks everything that can be checked: grammar, depth, duplicate keys, dtypes, shapes (overflow, size = offsets), and that the
-// tensors cover the `data_size` bytes behind the header exactly, without gap or overlap. Throws CheckpointError, beginning
-// with `path`.
-[[nodiscard]] SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, uint64_t data_size);
+// Checks everything that can be checked: grammar, depth, duplicate keys, dtypes, shapes (overflow, size =
+// offsets), and that the tensors cover the `data_size` bytes behind the header exactly, without gap or
+// overlap. Throws CheckpointError, beginning with `path`.
+[[nodiscard]] SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json,
+                                                         uint64_t data_size);
 
 }  // namespace gradstep

@@ -63,8 +63,10 @@ class TarReader {
         continue;
       }
       const char type = header[156];
-      if (type != '0' && type != '\0') fail("a plain file named " + name, "an entry of type '" + std::string(1, type) + "'");
-      if (*size != member->size) fail(std::to_string(member->size) + " bytes of " + name, std::to_string(*size));
+      if (type != '0' && type != '\0')
+        fail("a plain file named " + name, "an entry of type '" + std::string(1, type) + "'");
+      if (*size != member->size)
+        fail(std::to_string(member->size) + " bytes of " + name, std::to_string(*size));
       if (!done_.insert(name).second) fail("one file named " + name, "another");
       AtomicFile file(posix_file_system(), member->destination);
       copy(*size, &file);
@@ -81,7 +83,8 @@ class TarReader {
   bool next_header(Block& header) {
     read(header.data(), kBlockBytes);
     if (std::ranges::all_of(header, [](char byte) { return byte == 0; })) return false;
-    if (octal(field(header, 148, 8)) != check_sum(header)) fail("a header with the right check sum", "a wrong one");
+    if (octal(field(header, 148, 8)) != check_sum(header))
+      fail("a header with the right check sum", "a wrong one");
     return true;
   }
 
@@ -107,7 +110,8 @@ class TarReader {
 
   void read(char* out, size_t size) {
     const size_t found = reader_.read(out, size);
-    if (found != size) fail(std::to_string(size) + " more bytes", std::to_string(found) + ": it was cut short");
+    if (found != size)
+      fail(std::to_string(size) + " more bytes", std::to_string(found) + ": it was cut short");
     offset_ += size;
   }
 
@@ -119,8 +123,9 @@ class TarReader {
   }
 
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
-    throw DataError(archive_ + ": at byte " + std::to_string(offset_) + " of the unpacked archive: expected " + expected +
-                    ", found " + found + "; delete it and fetch it again");
+    throw DataError(archive_ + ": at byte " + std::to_string(offset_) +
+                    " of the unpacked archive: expected " + expected + ", found " + found +
+                    "; delete it and fetch it again");
   }
 
   const std::string archive_;

@@ -1,5 +1,5 @@
-// One transfer through libcurl. Callbacks never let an exception pass through C: it is kept and thrown afterwards.
-// no torch
+// One transfer through libcurl. Callbacks never let an exception pass through C: it is kept and thrown
+// afterwards. no torch
 #include "io/transfer.h"
 
 #include <curl/curl.h>
@@ -53,7 +53,8 @@ bool worth_a_retry(CURLcode code) {
 
 class Transfer {
  public:
-  explicit Transfer(const TransferOptions& options) : options_(options), curl_(curl_easy_init(), &curl_easy_cleanup) {
+  explicit Transfer(const TransferOptions& options)
+      : options_(options), curl_(curl_easy_init(), &curl_easy_cleanup) {
     if (!curl_) throw std::bad_alloc();
     set(CURLOPT_URL, options_.url.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -148,7 +149,8 @@ class Transfer {
     curl_easy_getinfo(curl_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     total_ = length >= 0 ? *offset_ + static_cast<uint64_t>(length) : options_.size;
     if (options_.size != 0 && total_ != options_.size) {
-      refuse(Outcome::kUseless, "expected " + std::to_string(options_.size) + " bytes, found " + std::to_string(total_));
+      refuse(Outcome::kUseless,
+             "expected " + std::to_string(options_.size) + " bytes, found " + std::to_string(total_));
     }
   }
 

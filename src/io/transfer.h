@@ -1,4 +1,5 @@
-// transfer: one HTTP request whose body goes into a file, from its start or from where an earlier one stopped.
+// transfer: one HTTP request whose body goes into a file, from its start or from where an earlier one
+// stopped.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,10 @@ std::string bar_text(const Progress& progress, int columns) {
     if (percent < 100) head += ' ';
     if (percent < 10) head += ' ';
     head += std::to_string(percent) + "% ";
-    tail += "/" + std::to_string(progress.total);
+    const std::string total = std::to_string(progress.total);
+    // As wide as it will be, so that what stands around it does not move.
+    tail.insert(tail.begin(), total.size() - std::min(total.size(), tail.size()), ' ');
+    tail += "/" + total;
     if (std::isfinite(progress.seconds_left)) tail += " | " + duration_text(progress.seconds_left) + " left";
   } else {
     tail += " updates";

@@ -22,8 +22,8 @@ double LrSchedule::at(int64_t k) const {
   if (k >= total_steps) return min;
   const double span = static_cast<double>(total_steps - warmup_steps);
   if (shape == LrShape::kLinear) return min + (peak - min) * static_cast<double>(total_steps - k) / span;
-  const double progress = static_cast<double>(k - warmup_steps) / span;
-  return min + (peak - min) * (1.0 + std::cos(std::numbers::pi * progress)) / 2.0;
+  const double angle = std::numbers::pi * static_cast<double>(k - warmup_steps) / span;
+  return min + (peak - min) * (1.0 + std::cos(angle)) / 2.0;
 }
 
 void validate(const LrSchedule& schedule) {

@@ -77,7 +77,8 @@ bool is_product(std::string_view op) {
 
 // What the start of an op, which alone sees its inputs, tells its end.
 struct OpContext final : at::ObserverContext {
-  std::string parameter;  // the first one among the inputs
+  std::string parameter;     // among the inputs; the largest one, which is the weight and not the bias
+  bool inputs_broken = false;  // an input is not finite already
 };
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
@@ -85,9 +86,13 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   Watch& state = watch();
   const std::lock_guard<std::mutex> lock(state.mutex);
   auto context = std::make_unique<OpContext>();
+  int64_t largest = 0;
   for_each_tensor(op.inputs(), [&](const at::Tensor& tensor) {
+    context->inputs_broken = context->inputs_broken || inspect(tensor) == Finding::kNotFinite;
     const auto found = state.parameter_of.find(memory_of(tensor));
-    if (found != state.parameter_of.end() && context->parameter.empty()) context->parameter = found->second;
+    if (found == state.parameter_of.end() || tensor.numel() <= largest) return;
+    context->parameter = found->second;
+    largest = tensor.numel();
   });
   if (!context->parameter.empty()) state.last_parameter = context->parameter;
   return context;
@@ -99,6 +104,7 @@ void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
   const std::lock_guard<std::mutex> lock(state.mutex);
   if (!state.first.empty() || context == nullptr) return;
   const std::string& parameter = static_cast<OpContext*>(context)->parameter;
+  const bool inputs_broken = static_cast<OpContext*>(context)->inputs_broken;
   Finding worst = Finding::kFinite;
   const std::string_view name = op.name();
   for_each_tensor(op.outputs(), [&](const at::Tensor& tensor) {
@@ -108,7 +114,10 @@ void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
   if (worst == Finding::kFinite) return;
   const bool masked = worst == Finding::kOnlyNegativeInfinity && !is_product(name);
   if (masked && !state.first_masked.empty()) return;
-  (masked ? state.first_masked : state.first) = describe(name, parameter, state.last_parameter);
+  // Nothing before it broke, so what comes in broken is the data; the op that meets it with a parameter places it.
+  if (inputs_broken && parameter.empty()) return;
+  (masked ? state.first_masked : state.first) =
+      (inputs_broken ? "the samples that go into " : "") + describe(name, parameter, state.last_parameter);
 }
 
 }  // namespace

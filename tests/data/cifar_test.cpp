@@ -59,7 +59,8 @@ TEST_F(CifarFolder, FindsTheArchivesOwnFolder) {
 TEST_F(CifarFolder, RefusesBrokenFiles) {
   EXPECT_THAT(refused_test_batch(""), HasSubstr("found an empty file"));
   EXPECT_THAT(refused_test_batch(record(0, 0) + "ab"),
-              AllOf(HasSubstr(dir_.file("test_batch.bin")), HasSubstr("at byte 3073: expected a record of 3073 bytes, found 2 bytes")));
+              AllOf(HasSubstr(dir_.file("test_batch.bin")),
+                    HasSubstr("at byte 3073: expected a record of 3073 bytes, found 2 bytes")));
   EXPECT_THAT(refused_test_batch(record(0, 0).substr(0, 3072)), HasSubstr("found 3072 bytes"));
   EXPECT_THAT(refused_test_batch(record(0, 0) + record(10, 0)),
               HasSubstr("at byte 3073: expected a label from 0 to 9 (row 1), found 10"));

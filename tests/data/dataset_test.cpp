@@ -1,4 +1,5 @@
-// Data sets in memory: gather copies the right rows, bad targets are refused, a split is a pure function of its seed.
+// Data sets in memory: gather copies the right rows, bad targets are refused, a split is a pure function of
+// its seed.
 #include "gradstep/data/dataset.h"
 
 #include <gmock/gmock.h>
@@ -12,8 +13,8 @@ namespace gradstep {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::message_of;
+using ::testing::Not;
 
 std::shared_ptr<TensorDataset> toy(int64_t size = 20) {
   return std::make_shared<TensorDataset>(DatasetSpec{"toy", {2, 3}, 10},
@@ -50,8 +51,8 @@ TEST(TensorDataset, H6BadTargetIsRefusedWithItsRow) {
   for (const int64_t bad : {10, -1}) {
     at::Tensor targets = torch::zeros({7}, at::kLong);
     targets[5] = bad;
-    const std::string message = message_of<DataError>(
-        [&] { TensorDataset({"toy", {1}, 10}, torch::zeros({7, 1}), targets); });
+    const std::string message =
+        message_of<DataError>([&] { TensorDataset({"toy", {1}, 10}, torch::zeros({7, 1}), targets); });
     EXPECT_THAT(message, HasSubstr("row 5"));
     EXPECT_THAT(message, HasSubstr("from 0 to 9, found " + std::to_string(bad)));
     EXPECT_THAT(message, Not(HasSubstr("\n")));
@@ -63,7 +64,8 @@ TEST(TensorDataset, H4CountsThatDifferAreRefused) {
                 TensorDataset({"toy", {1}, 10}, torch::zeros({3, 1}), torch::zeros({2}, at::kLong));
               }),
               HasSubstr("3 inputs and 2 targets"));
-  EXPECT_THROW(TensorDataset({"toy", {1}, 10}, torch::zeros({0, 1}), torch::zeros({0}, at::kLong)), DataError);
+  EXPECT_THROW(TensorDataset({"toy", {1}, 10}, torch::zeros({0, 1}), torch::zeros({0}, at::kLong)),
+               DataError);
 }
 
 TEST(TensorDataset, FingerprintFollowsEveryByte) {
@@ -79,7 +81,8 @@ TEST(TensorDataset, FingerprintFollowsEveryByte) {
   for (int64_t i = 0; i < 16; ++i) all.insert(make(i, -1, "a"));
   for (int64_t i = 0; i < 4; ++i) all.insert(make(-1, i, "a"));
   EXPECT_EQ(all.size(), 22U);
-  EXPECT_NE(TensorDataset({"a", {4}, 10}, torch::zeros({4, 4}, at::kByte), torch::zeros({4}, at::kLong)).fingerprint(),
+  EXPECT_NE(TensorDataset({"a", {4}, 10}, torch::zeros({4, 4}, at::kByte), torch::zeros({4}, at::kLong))
+                .fingerprint(),
             make(-1, -1, "a"));
 }
 
@@ -87,7 +90,8 @@ TEST(SubsetDataset, RenumbersItsParent) {
   const SubsetDataset subset(toy(), torch::tensor({7, 2, 19}, at::kLong));
   EXPECT_EQ(subset.size(), 3);
   EXPECT_EQ(subset.spec().name, "toy");
-  EXPECT_TRUE(torch::equal(subset.gather(torch::tensor({2, 0}, at::kLong)).targets, torch::tensor({9, 7}, at::kLong)));
+  EXPECT_TRUE(torch::equal(subset.gather(torch::tensor({2, 0}, at::kLong)).targets,
+                           torch::tensor({9, 7}, at::kLong)));
   EXPECT_THROW((void)subset.gather(torch::tensor({3}, at::kLong)), c10::Error);
   EXPECT_THROW(SubsetDataset(toy(), torch::tensor({20}, at::kLong)), c10::Error);
   EXPECT_NE(subset.fingerprint(), SubsetDataset(toy(), torch::tensor({7, 2, 18}, at::kLong)).fingerprint());
@@ -103,9 +107,12 @@ TEST(SplitValidation, PartsAreDisjointAndWhole) {
   EXPECT_EQ(pair.test->size(), 5);
   // torch.randperm(20, generator=torch.Generator().manual_seed(0))[:5], sorted
   const at::Tensor held_out =
-      std::get<0>(at::randperm(20, at::detail::createCPUGenerator(0), at::TensorOptions(at::kLong)).slice(0, 0, 5).sort());
+      std::get<0>(at::randperm(20, at::detail::createCPUGenerator(0), at::TensorOptions(at::kLong))
+                      .slice(0, 0, 5)
+                      .sort());
   EXPECT_TRUE(torch::equal(all_inputs(*pair.test), dataset->gather(held_out).inputs));
-  const at::Tensor both = torch::cat({all_inputs(*pair.train), all_inputs(*pair.test)}).select(2, 0).select(1, 0);
+  const at::Tensor both =
+      torch::cat({all_inputs(*pair.train), all_inputs(*pair.test)}).select(2, 0).select(1, 0);
   EXPECT_TRUE(torch::equal(std::get<0>(both.sort()), all_inputs(*dataset).select(2, 0).select(1, 0)));
 }
 

@@ -1,4 +1,5 @@
-// IDX: what is right is read byte by byte, plain or packed; every broken file is refused with place and cure (H4, H5, H6).
+// IDX: what is right is read byte by byte, plain or packed; every broken file is refused with place and cure
+// (H4, H5, H6).
 #include "gradstep/data/idx.h"
 
 #include <gmock/gmock.h>
@@ -14,10 +15,10 @@ namespace gradstep {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::gzip;
+using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 using testing::ScratchDir;
 
 std::string big_endian(uint32_t value) {
@@ -53,7 +54,8 @@ class IdxFolder : public ::testing::Test {
   }
   // What loading says, which must be one line with the file's path, and the cure.
   std::string refusal(const std::string& file) {
-    const std::string message = message_of<DataError>([&] { (void)load_idx_dataset("mnist", dir_.path(), Split::kTrain); });
+    const std::string message =
+        message_of<DataError>([&] { (void)load_idx_dataset("mnist", dir_.path(), Split::kTrain); });
     EXPECT_THAT(message, AllOf(HasSubstr(dir_.file(file) + ": "), HasSubstr("expected "), HasSubstr("found "),
                                HasSubstr("fetch"), Not(HasSubstr("\n"))));
     return message;
@@ -86,33 +88,41 @@ TEST_F(IdxFolder, ReadsPackedFiles) {
 // gzip is told by its first bytes: wrong names do no harm. Larger than any buffer inside, in two members.
 TEST_F(IdxFolder, PackedContentUnderAPlainName) {
   const std::string whole = header(0x803, {1000, 28, 28}) + counting(784000);
-  const std::string path =
-      dir_.write("big", gzip(std::string_view(whole).substr(0, 500001)) + gzip(std::string_view(whole).substr(500001)));
-  EXPECT_TRUE(torch::equal(read_idx(path, 3), (torch::arange(784000) * 7).to(at::kByte).reshape({1000, 28, 28})));
+  const std::string path = dir_.write(
+      "big", gzip(std::string_view(whole).substr(0, 500001)) + gzip(std::string_view(whole).substr(500001)));
+  EXPECT_TRUE(
+      torch::equal(read_idx(path, 3), (torch::arange(784000) * 7).to(at::kByte).reshape({1000, 28, 28})));
 }
 
-TEST_F(IdxFolder, H4Empty) { EXPECT_THAT(refused_images(""), HasSubstr("at byte 0: expected an IDX file, found an empty file")); }
+TEST_F(IdxFolder, H4Empty) {
+  EXPECT_THAT(refused_images(""), HasSubstr("at byte 0: expected an IDX file, found an empty file"));
+}
 
 TEST_F(IdxFolder, H4ThreeBytes) {
-  EXPECT_THAT(refused_images(std::string("\0\0\x08", 3)), HasSubstr("at byte 0: expected a magic number of 4 bytes, found 3 bytes"));
+  EXPECT_THAT(refused_images(std::string("\0\0\x08", 3)),
+              HasSubstr("at byte 0: expected a magic number of 4 bytes, found 3 bytes"));
 }
 
 TEST_F(IdxFolder, H4HeaderCutShort) {
-  EXPECT_THAT(refused_images(images().substr(0, 10)), HasSubstr("at byte 4: expected 12 bytes of dimensions, found 6 bytes"));
+  EXPECT_THAT(refused_images(images().substr(0, 10)),
+              HasSubstr("at byte 4: expected 12 bytes of dimensions, found 6 bytes"));
 }
 
 TEST_F(IdxFolder, H4HeaderOnly) {
-  EXPECT_THAT(refused_images(images().substr(0, 16)), HasSubstr("at byte 16: expected 30 bytes of items, found 0 bytes"));
+  EXPECT_THAT(refused_images(images().substr(0, 16)),
+              HasSubstr("at byte 16: expected 30 bytes of items, found 0 bytes"));
 }
 
 TEST_F(IdxFolder, H4OneByteShort) {
-  EXPECT_THAT(refused_images(images().substr(0, 45)), HasSubstr("at byte 16: expected 30 bytes of items, found 29 bytes"));
+  EXPECT_THAT(refused_images(images().substr(0, 45)),
+              HasSubstr("at byte 16: expected 30 bytes of items, found 29 bytes"));
   EXPECT_THAT(refused_images(gzip(images().substr(0, 45))),
               HasSubstr("at byte 16 of the unpacked data: expected 30 bytes of items, found 29 bytes"));
 }
 
 TEST_F(IdxFolder, H4OneByteLong) {
-  EXPECT_THAT(refused_images(images() + "x"), HasSubstr("at byte 46: expected the end of the file, found 1 byte more"));
+  EXPECT_THAT(refused_images(images() + "x"),
+              HasSubstr("at byte 46: expected the end of the file, found 1 byte more"));
   EXPECT_THAT(refused_images(gzip(images() + "x")),
               HasSubstr("at byte 46 of the unpacked data: expected the end of the file, found more bytes"));
 }
@@ -130,12 +140,14 @@ TEST_F(IdxFolder, H4LabelFileAsImages) {
 
 TEST_F(IdxFolder, H4CountsThatDiffer) {
   dir_.write("train-labels-idx1-ubyte", labels("\1\2\3\4"));
-  EXPECT_THAT(refusal("train-labels-idx1-ubyte"), HasSubstr("at byte 4: expected 5 labels, one for each picture of " +
-                                                            dir_.file("train-images-idx3-ubyte") + ", found 4"));
+  EXPECT_THAT(refusal("train-labels-idx1-ubyte"),
+              HasSubstr("at byte 4: expected 5 labels, one for each picture of " +
+                        dir_.file("train-images-idx3-ubyte") + ", found 4"));
 }
 
 TEST_F(IdxFolder, H4NoItems) {
-  EXPECT_THAT(refused_images(header(0x803, {0, 28, 28})), HasSubstr("at byte 4: expected a dimension of at least 1, found 0"));
+  EXPECT_THAT(refused_images(header(0x803, {0, 28, 28})),
+              HasSubstr("at byte 4: expected a dimension of at least 1, found 0"));
 }
 
 // Every length of a packed file but the whole one.
@@ -143,12 +155,14 @@ TEST_F(IdxFolder, H4TruncatedGzip) {
   const std::string packed = gzip(images());
   for (size_t size = 2; size < packed.size(); ++size) {
     EXPECT_THAT(refused_images(packed.substr(0, size)),
-                HasSubstr("at byte " + std::to_string(size) + " of the packed file: expected more gzip data, found the end"));
+                HasSubstr("at byte " + std::to_string(size) +
+                          " of the packed file: expected more gzip data, found the end"));
   }
   refused_images(packed.substr(0, 1));
 }
 
-// Every byte of a packed file in turn, but those of the gzip header that carry no content (time, system, level).
+// Every byte of a packed file in turn, but those of the gzip header that carry no content (time, system,
+// level).
 TEST_F(IdxFolder, H4CorruptGzip) {
   const std::string packed = gzip(images());
   for (size_t at = 0; at < packed.size(); ++at) {
@@ -160,23 +174,31 @@ TEST_F(IdxFolder, H4CorruptGzip) {
 }
 
 TEST_F(IdxFolder, H4BytesBehindGzip) {
-  EXPECT_THAT(refused_images(gzip(images()) + "rest"), HasSubstr("expected the end of the file, found bytes that are not gzip"));
+  EXPECT_THAT(refused_images(gzip(images()) + "rest"),
+              HasSubstr("expected the end of the file, found bytes that are not gzip"));
 }
 
-// A header that claims more than the file can hold costs no memory: the claims are 16 EiB, 64 GiB and 2^64 bytes and more.
+// A header that claims more than the file can hold costs no memory: the claims are 16 EiB, 64 GiB and 2^64
+// bytes and more.
 TEST_F(IdxFolder, H4HostileHeader) {
-  EXPECT_THAT(refused_images(header(0x803, {0xffffffff, 0xffffffff, 1}) + counting(30)), HasSubstr("at byte 16"));
-  EXPECT_THAT(refused_images(gzip(header(0x803, {0x10000000, 16, 16}) + counting(30))), HasSubstr("can hold"));
-  EXPECT_THAT(refused_images(header(0x803, {0xffffffff, 0xffffffff, 0xffffffff})), HasSubstr("beyond 64 bits"));
+  EXPECT_THAT(refused_images(header(0x803, {0xffffffff, 0xffffffff, 1}) + counting(30)),
+              HasSubstr("at byte 16"));
+  EXPECT_THAT(refused_images(gzip(header(0x803, {0x10000000, 16, 16}) + counting(30))),
+              HasSubstr("can hold"));
+  EXPECT_THAT(refused_images(header(0x803, {0xffffffff, 0xffffffff, 0xffffffff})),
+              HasSubstr("beyond 64 bits"));
 }
 
 TEST_F(IdxFolder, H5WrongFolderIsOneLineWithTheCure) {
-  std::string message = message_of<DataError>([] { (void)load_dataset("mnist", "/no/such/folder", Split::kTrain); });
-  EXPECT_THAT(message, AllOf(HasSubstr("there is no folder /no/such/folder"), HasSubstr("gradstep fetch mnist"), Not(HasSubstr("\n"))));
+  std::string message =
+      message_of<DataError>([] { (void)load_dataset("mnist", "/no/such/folder", Split::kTrain); });
+  EXPECT_THAT(message, AllOf(HasSubstr("there is no folder /no/such/folder"),
+                             HasSubstr("gradstep fetch mnist"), Not(HasSubstr("\n"))));
   const ScratchDir empty;
   message = message_of<DataError>([&] { (void)load_dataset("fashion-mnist", empty.path(), Split::kTest); });
   EXPECT_THAT(message, AllOf(HasSubstr(empty.path() + " has no file t10k-images-idx3-ubyte"),
-                             HasSubstr("apt-get install dataset-fashion-mnist"), HasSubstr("gradstep fetch fashion-mnist")));
+                             HasSubstr("apt-get install dataset-fashion-mnist"),
+                             HasSubstr("gradstep fetch fashion-mnist")));
 }
 
 TEST_F(IdxFolder, H5FolderInPlaceOfAFile) {
@@ -196,21 +218,25 @@ TEST_F(IdxFolder, H6LabelOfNoClass) {
 TEST(Datasets, UnknownNameNamesTheNearest) {
   EXPECT_THAT(message_of<ConfigError>([] { (void)load_dataset("fashon-mnist", "", Split::kTrain); }),
               HasSubstr("did you mean fashion-mnist?"));
-  EXPECT_THAT(message_of<ConfigError>([] { (void)load_dataset("cifar", "", Split::kTrain); }), HasSubstr("cifar10?"));
+  EXPECT_THAT(message_of<ConfigError>([] { (void)load_dataset("cifar", "", Split::kTrain); }),
+              HasSubstr("cifar10?"));
 }
 
 TEST(Datasets, DefaultFolders) {
   EXPECT_EQ(default_data_dir("mnist"), "data/mnist");
   EXPECT_EQ(default_data_dir("cifar10"), "data/cifar10");
   const bool installed = std::filesystem::is_directory("/usr/share/datasets/fashion-mnist");
-  EXPECT_EQ(default_data_dir("fashion-mnist"), installed ? "/usr/share/datasets/fashion-mnist" : "data/fashion-mnist");
+  EXPECT_EQ(default_data_dir("fashion-mnist"),
+            installed ? "/usr/share/datasets/fashion-mnist" : "data/fashion-mnist");
 }
 
 // The real thing, where Debian's package is installed: counts of each class and two pixel sums.
 TEST(Datasets, DebiansFashionMnist) {
-  if (default_data_dir("fashion-mnist").starts_with("data/")) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  if (default_data_dir("fashion-mnist").starts_with("data/"))
+    GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   for (const auto& [split, size, pixel_sum] :
-       {std::tuple{Split::kTrain, int64_t{60000}, int64_t{3431114169}}, std::tuple{Split::kTest, int64_t{10000}, int64_t{573469082}}}) {
+       {std::tuple{Split::kTrain, int64_t{60000}, int64_t{3431114169}},
+        std::tuple{Split::kTest, int64_t{10000}, int64_t{573469082}}}) {
     const auto dataset = load_dataset("fashion-mnist", "", split);
     ASSERT_EQ(dataset->size(), size);
     const Batch all = dataset->gather(torch::arange(size));

@@ -26,7 +26,8 @@ class NumberedDataset final : public Dataset {
   Batch gather(const at::Tensor& ids) const override {
     std::this_thread::sleep_for(delay_);
     for (int64_t i = 0; i < ids.numel(); ++i) {
-      if (ids.const_data_ptr<int64_t>()[i] == bad_id_) throw DataError("sample " + std::to_string(bad_id_) + " is bad");
+      if (ids.const_data_ptr<int64_t>()[i] == bad_id_)
+        throw DataError("sample " + std::to_string(bad_id_) + " is bad");
     }
     const std::lock_guard lock(mutex_);
     ++num_gathers_;
@@ -47,7 +48,8 @@ class NumberedDataset final : public Dataset {
   mutable int64_t num_gathers_ = 0;
 };
 
-std::shared_ptr<NumberedDataset> numbered(int64_t size, int64_t bad_id = -1, milliseconds delay = milliseconds{0}) {
+std::shared_ptr<NumberedDataset> numbered(int64_t size, int64_t bad_id = -1,
+                                          milliseconds delay = milliseconds{0}) {
   return std::make_shared<NumberedDataset>(size, bad_id, delay);
 }
 
@@ -173,7 +175,8 @@ TEST(Loader, OneSlowThreadLosesNoOrder) {
   const Sampler sampler(200, 5, 0);
   Loader loader(numbered(200, -1, milliseconds(1)), sampler, {.num_workers = 8, .num_prefetch = 3});
   const at::Tensor order = sampler.epoch_order(0);
-  for (int64_t i = 0; i < 40; ++i) EXPECT_TRUE(torch::equal(loader.next().ids, order.slice(0, 5 * i, 5 * i + 5)));
+  for (int64_t i = 0; i < 40; ++i)
+    EXPECT_TRUE(torch::equal(loader.next().ids, order.slice(0, 5 * i, 5 * i + 5)));
 }
 
 TEST(Loader, PrefetchIsBounded) {
@@ -201,7 +204,8 @@ TEST(LoaderTiming, L5IdleThreadsUseNoProcessor) {
 
 TEST(Loader, RefusesNonsense) {
   EXPECT_THROW(Loader(numbered(10), Sampler(11, 2, 0), {}), c10::Error);
-  EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {}, {.epoch = 0, .index = 5, .number = 5}), c10::Error);
+  EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {}, {.epoch = 0, .index = 5, .number = 5}),
+               c10::Error);
   EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {.num_prefetch = 0}), c10::Error);
 }
 

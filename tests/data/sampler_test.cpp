@@ -1,4 +1,5 @@
-// Sampler: the order is torch.randperm's, the cuts are numpy.array_split's, and every sample is seen once an epoch.
+// Sampler: the order is torch.randperm's, the cuts are numpy.array_split's, and every sample is seen once an
+// epoch.
 #include "gradstep/data/sampler.h"
 
 #include <gtest/gtest.h>
@@ -15,18 +16,24 @@ std::vector<int64_t> to_vector(const at::Tensor& tensor) {
 
 // Values printed by Python: torch.randperm(n, generator=torch.Generator().manual_seed(s)).tolist()
 TEST(Sampler, OrderIsPythons) {
-  EXPECT_EQ(to_vector(Sampler(10, 4, 0).epoch_order(0)), (std::vector<int64_t>{4, 1, 7, 5, 3, 9, 0, 8, 6, 2}));
-  EXPECT_EQ(to_vector(Sampler(10, 4, 0).epoch_order(3)), (std::vector<int64_t>{6, 0, 3, 7, 8, 5, 1, 9, 2, 4}));
-  EXPECT_EQ(to_vector(Sampler(10, 4, 5).epoch_order(2)), (std::vector<int64_t>{5, 0, 3, 4, 1, 7, 9, 6, 8, 2}));
+  EXPECT_EQ(to_vector(Sampler(10, 4, 0).epoch_order(0)),
+            (std::vector<int64_t>{4, 1, 7, 5, 3, 9, 0, 8, 6, 2}));
+  EXPECT_EQ(to_vector(Sampler(10, 4, 0).epoch_order(3)),
+            (std::vector<int64_t>{6, 0, 3, 7, 8, 5, 1, 9, 2, 4}));
+  EXPECT_EQ(to_vector(Sampler(10, 4, 5).epoch_order(2)),
+            (std::vector<int64_t>{5, 0, 3, 4, 1, 7, 9, 6, 8, 2}));
   // Seeds beyond 32 bits.
-  EXPECT_EQ(to_vector(Sampler(7, 4, (uint64_t{1} << 32) + 5).epoch_order(0)), (std::vector<int64_t>{1, 0, 4, 2, 6, 5, 3}));
+  EXPECT_EQ(to_vector(Sampler(7, 4, (uint64_t{1} << 32) + 5).epoch_order(0)),
+            (std::vector<int64_t>{1, 0, 4, 2, 6, 5, 3}));
 }
 
 TEST(Sampler, LongOrderIsPythons) {
   const at::Tensor order = Sampler(60000, 128, 0).epoch_order(1);
   const std::vector<int64_t> ids = to_vector(order);
-  EXPECT_EQ(std::vector<int64_t>(ids.begin(), ids.begin() + 5), (std::vector<int64_t>{35845, 27522, 33254, 23645, 11299}));
-  EXPECT_EQ(std::vector<int64_t>(ids.end() - 5, ids.end()), (std::vector<int64_t>{6467, 3437, 21675, 36444, 12053}));
+  EXPECT_EQ(std::vector<int64_t>(ids.begin(), ids.begin() + 5),
+            (std::vector<int64_t>{35845, 27522, 33254, 23645, 11299}));
+  EXPECT_EQ(std::vector<int64_t>(ids.end() - 5, ids.end()),
+            (std::vector<int64_t>{6467, 3437, 21675, 36444, 12053}));
   EXPECT_EQ((order * torch::arange(60000)).sum().item<int64_t>(), 54051541603727);
 }
 

@@ -1,4 +1,5 @@
-// Atomic writes: whatever call fails, and whenever the power goes, the file is the old one or the new one, and nothing else is left.
+// Atomic writes: whatever call fails, and whenever the power goes, the file is the old one or the new one,
+// and nothing else is left.
 #include "gradstep/io/atomic_write.h"
 
 #include <gmock/gmock.h>
@@ -105,10 +106,13 @@ TEST(PosixFileSystem, ErrorsNameThePath) {
   FileSystem& disk = posix_file_system();
   EXPECT_THAT(message_of<std::system_error>([&] { atomic_write(disk, "/no/such/folder/file", {"x"}); }),
               HasSubstr("/no/such/folder/"));
-  EXPECT_THAT(message_of<std::system_error>([&] { disk.rename("/no/such/a", "/no/such/b"); }), HasSubstr("/no/such/b"));
+  EXPECT_THAT(message_of<std::system_error>([&] { disk.rename("/no/such/a", "/no/such/b"); }),
+              HasSubstr("/no/such/b"));
   EXPECT_THAT(message_of<std::system_error>([&] { disk.sync_dir("/no/such"); }), HasSubstr("/no/such"));
-  EXPECT_THAT(message_of<std::system_error>([&] { (void)disk.free_bytes("/no/such"); }), HasSubstr("/no/such"));
-  EXPECT_THAT(message_of<std::system_error>([&] { disk.make_dirs("/dev/null/x"); }), HasSubstr("/dev/null/x"));
+  EXPECT_THAT(message_of<std::system_error>([&] { (void)disk.free_bytes("/no/such"); }),
+              HasSubstr("/no/such"));
+  EXPECT_THAT(message_of<std::system_error>([&] { disk.make_dirs("/dev/null/x"); }),
+              HasSubstr("/dev/null/x"));
   EXPECT_THAT(message_of<std::system_error>([&] { disk.write_all(-1, "x", "name"); }), HasSubstr("name"));
   EXPECT_THAT(message_of<std::system_error>([&] { (void)disk.list("/dev/null"); }), HasSubstr("/dev/null"));
 }

@@ -1,4 +1,5 @@
-// safetensors: bytes equal to those of Python's writer, round trips, aliases, and a reader that refuses everything that is not whole.
+// safetensors: bytes equal to those of Python's writer, round trips, aliases, and a reader that refuses
+// everything that is not whole.
 #include "gradstep/io/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -21,9 +22,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::MemoryFileSystem;
 using testing::message_of;
+using ::testing::Not;
 using testing::ScratchDir;
 using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
 
@@ -67,7 +68,9 @@ std::string length_field(uint64_t length) {
   return bytes;
 }
 
-std::string file_of(const std::string& json, const std::string& data = "") { return length_field(json.size()) + json + data; }
+std::string file_of(const std::string& json, const std::string& data = "") {
+  return length_field(json.size()) + json + data;
+}
 
 std::string refusal(const std::string& bytes) {
   const ScratchDir dir;
@@ -96,17 +99,22 @@ TEST(Safetensors, BytesArePythons) {
       R"("f8a":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[85,86]},"i8":{"dtype":"I8","shape":[1],"data_offsets":[86,87]},)"
       R"("u":{"dtype":"U8","shape":[3],"data_offsets":[87,90]},"o":{"dtype":"BOOL","shape":[1],"data_offsets":[90,91]}}       )";
   const std::string data(
-      "\x06\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\x0c@"
-      "\0\0\x80?\0\0\0@\0\0\0\0\0\0\x80?\0\0\0@\x06\0\0\0\x05\0\0\0\0@\0>\x06\0\x06\0" "8<\xff\x01\x02\x03\x01", 91);
+      "\x06\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0"
+      "\x0c@"
+      "\0\0\x80?\0\0\0@\0\0\0\0\0\0\x80?\0\0\0@\x06\0\0\0\x05\0\0\0\0@\0>\x06\0\x06\0"
+      "8<\xff\x01\x02\x03\x01",
+      91);
   ASSERT_EQ(json.size(), 0x3e8U);
   EXPECT_EQ(written(all_types()), file_of(json, data));
 }
 
 TEST(Safetensors, BytesOfOddNamesArePythons) {
-  EXPECT_EQ(written({{"q\"\\\n\xc3\xa9", torch::ones({1})}}),
-            file_of("{\"__metadata__\":{\"format\":\"pt\"},\"q\\\"\\\\\\n\xc3\xa9\":{\"dtype\":\"F32\",\"shape\":[1],"
-                    "\"data_offsets\":[0,4]}}   ",
-                    std::string("\0\0\x80?", 4)));
+  EXPECT_EQ(
+      written({{"q\"\\\n\xc3\xa9", torch::ones({1})}}),
+      file_of(
+          "{\"__metadata__\":{\"format\":\"pt\"},\"q\\\"\\\\\\n\xc3\xa9\":{\"dtype\":\"F32\",\"shape\":[1],"
+          "\"data_offsets\":[0,4]}}   ",
+          std::string("\0\0\x80?", 4)));
   EXPECT_EQ(written({}), file_of(R"({"__metadata__":{"format":"pt"}})"));
 }
 
@@ -115,7 +123,8 @@ TEST(Safetensors, RoundTrip) {
   const Tensors tensors = all_types();
   write_safetensors(posix_file_system(), dir.file("file"), tensors, {{"epoch", "3"}, {"text", "a \"b\"\n"}});
   const SafetensorsFile file = read_safetensors(dir.file("file"));
-  EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"epoch", "3"}, {"format", "pt"}, {"text", "a \"b\"\n"}}));
+  EXPECT_EQ(file.metadata,
+            (std::map<std::string, std::string>{{"epoch", "3"}, {"format", "pt"}, {"text", "a \"b\"\n"}}));
   ASSERT_EQ(file.tensors.size(), tensors.size());
   const std::map<std::string, at::Tensor> read(file.tensors.begin(), file.tensors.end());
   for (const auto& [name, tensor] : tensors) EXPECT_TRUE(same(read.at(name), tensor)) << name;
@@ -124,7 +133,8 @@ TEST(Safetensors, RoundTrip) {
 
 TEST(Safetensors, ViewsAreWrittenAsTheyLook) {
   const at::Tensor base = torch::arange(12, at::kFloat).reshape({3, 4}).requires_grad_();
-  const SafetensorsFile file = read_bytes(written({{"t", base.t()}, {"row", base[1]}, {"slice", base.slice(1, 1, 3)}}));
+  const SafetensorsFile file =
+      read_bytes(written({{"t", base.t()}, {"row", base[1]}, {"slice", base.slice(1, 1, 3)}}));
   const std::map<std::string, at::Tensor> read(file.tensors.begin(), file.tensors.end());
   EXPECT_TRUE(torch::equal(read.at("t"), base.t()));
   EXPECT_TRUE(torch::equal(read.at("row"), base[1]));
@@ -134,8 +144,11 @@ TEST(Safetensors, ViewsAreWrittenAsTheyLook) {
 
 TEST(Safetensors, SharedTensorsAreStoredOnce) {
   const at::Tensor shared = torch::rand({100});
-  const std::string bytes = written({{"wte", shared}, {"head", shared.view({100})}, {"other", torch::rand({2})},
-                                     {"empty1", torch::zeros({0})}, {"empty2", torch::zeros({0})}});
+  const std::string bytes = written({{"wte", shared},
+                                     {"head", shared.view({100})},
+                                     {"other", torch::rand({2})},
+                                     {"empty1", torch::zeros({0})},
+                                     {"empty2", torch::zeros({0})}});
   EXPECT_THAT(bytes, HasSubstr("\"alias:head\":\"wte\""));
   EXPECT_LT(bytes.size(), 1000U);
   const SafetensorsFile file = read_bytes(bytes);
@@ -146,8 +159,9 @@ TEST(Safetensors, SharedTensorsAreStoredOnce) {
 }
 
 TEST(Safetensors, RefusesWhatCannotBeStored) {
-  EXPECT_THAT(message_of<CheckpointError>([] { (void)written({{"z", torch::zeros({1}, at::kComplexDouble)}}); }),
-              AllOf(HasSubstr("tensor z"), HasSubstr("ComplexDouble")));
+  EXPECT_THAT(
+      message_of<CheckpointError>([] { (void)written({{"z", torch::zeros({1}, at::kComplexDouble)}}); }),
+      AllOf(HasSubstr("tensor z"), HasSubstr("ComplexDouble")));
   EXPECT_THROW((void)written({{"\xff\xfe", torch::zeros({1})}}), CheckpointError);
   EXPECT_THROW((void)written({{"a", torch::zeros({1})}, {"a", torch::zeros({2})}}), c10::Error);
   EXPECT_THROW((void)written({{"a", at::Tensor()}}), c10::Error);
@@ -158,16 +172,20 @@ TEST(Safetensors, AFailedWriteKeepsTheOldFile) {
     MemoryFileSystem disk;
     disk.put("file", "old");
     disk.fail_call(failing);
-    EXPECT_THAT(message_of<CheckpointError>([&] { write_safetensors(disk, "file", {{"a", torch::zeros({4})}}, {}); }),
-                AllOf(HasSubstr("No space left"), HasSubstr("bytes in all"))) << failing;
+    EXPECT_THAT(
+        message_of<CheckpointError>([&] { write_safetensors(disk, "file", {{"a", torch::zeros({4})}}, {}); }),
+        AllOf(HasSubstr("No space left"), HasSubstr("bytes in all")))
+        << failing;
     EXPECT_EQ(disk.content("file"), "old");
     EXPECT_EQ(disk.num_files(), 1U);
   }
 }
 
 TEST(Safetensors, RefusesFilesThatAreNotThere) {
-  EXPECT_THAT(message_of<CheckpointError>([] { (void)read_safetensors("/no/such/file"); }), HasSubstr("/no/such/file"));
-  EXPECT_THAT(message_of<CheckpointError>([] { (void)read_safetensors("/tmp"); }), HasSubstr("expected a file"));
+  EXPECT_THAT(message_of<CheckpointError>([] { (void)read_safetensors("/no/such/file"); }),
+              HasSubstr("/no/such/file"));
+  EXPECT_THAT(message_of<CheckpointError>([] { (void)read_safetensors("/tmp"); }),
+              HasSubstr("expected a file"));
 }
 
 TEST(Safetensors, RefusesEveryTruncationAndExtension) {
@@ -179,7 +197,8 @@ TEST(Safetensors, RefusesEveryTruncationAndExtension) {
 TEST(Safetensors, RefusesHostileLengths) {
   for (const uint64_t length : {uint64_t{9}, uint64_t{100'000'001}, std::numeric_limits<uint64_t>::max(),
                                 std::numeric_limits<uint64_t>::max() - 8, uint64_t{1} << 63}) {
-    EXPECT_THAT(refusal(length_field(length) + "{}      "), HasSubstr("a header of " + std::to_string(length)));
+    EXPECT_THAT(refusal(length_field(length) + "{}      "),
+                HasSubstr("a header of " + std::to_string(length)));
   }
 }
 
@@ -200,7 +219,8 @@ TEST(Safetensors, RefusesBadHeaders) {
       {"{", "expected JSON"},
       {"{}{}", "expected JSON"},
       {R"({"a":)" + good + R"(,"a":)" + good + "}", "key \"a\" is given twice"},
-      {R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "key \"dtype\" is given twice"},
+      {R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       "key \"dtype\" is given twice"},
       {R"({"__metadata__":{"x":"1","x":"2"},"a":)" + good + "}", "key \"x\" is given twice"},
       {R"({"a":{"dtype":"F32","shape":[1]}})", "lacks"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})", "unknown key \"more\""},
@@ -222,14 +242,19 @@ TEST(Safetensors, RefusesBadHeaders) {
       {R"({"a":)" + entry(R"("F32")", "[1]", "[0]") + "}", "not a pair"},
       {R"({"a":)" + entry(R"("F32")", "[1]", "[0,4,4]") + "}", "not a pair"},
       {R"({"a":)" + entry(R"("F32")", "[1]", "[4,0]") + "}", "from byte 0"},
-      {R"({"a":)" + entry(R"("F32")", "[1]", "[0,8]") + "}", "expected 4 bytes for its shape, found data_offsets of 8"},
+      {R"({"a":)" + entry(R"("F32")", "[1]", "[0,8]") + "}",
+       "expected 4 bytes for its shape, found data_offsets of 8"},
       {R"({"a":)" + entry(R"("F32")", "[2]", "[0,4]") + "}", "expected 8 bytes"},
       {R"({"a":)" + entry(R"("U8")", "[1]", "[1,2]") + "}", "from byte 0"},
-      {R"({"a":)" + entry(R"("U8")", "[1]", "[0,1]") + R"(,"b":)" + entry(R"("U8")", "[2]", "[2,4]") + "}", "from byte 1"},
-      {R"({"a":)" + entry(R"("U8")", "[3]", "[0,3]") + R"(,"b":)" + entry(R"("U8")", "[2]", "[2,4]") + "}", "from byte 3"},
+      {R"({"a":)" + entry(R"("U8")", "[1]", "[0,1]") + R"(,"b":)" + entry(R"("U8")", "[2]", "[2,4]") + "}",
+       "from byte 1"},
+      {R"({"a":)" + entry(R"("U8")", "[3]", "[0,3]") + R"(,"b":)" + entry(R"("U8")", "[2]", "[2,4]") + "}",
+       "from byte 3"},
       {R"({"a":)" + good + R"(,"b":)" + good + "}", "from byte 4"},
-      {R"({"a":)" + entry(R"("U8")", "[3]", "[0,3]") + "}", "expected 3 bytes of data behind the header, found 4"},
-      {R"({"a":)" + entry(R"("U8")", "[5]", "[0,5]") + "}", "expected 5 bytes of data behind the header, found 4"},
+      {R"({"a":)" + entry(R"("U8")", "[3]", "[0,3]") + "}",
+       "expected 3 bytes of data behind the header, found 4"},
+      {R"({"a":)" + entry(R"("U8")", "[5]", "[0,5]") + "}",
+       "expected 5 bytes of data behind the header, found 4"},
       {R"({"a":1})", "a number where none belongs"},
       {R"({"a":"x"})", "a text where none belongs"},
       {R"({"__metadata__":{"x":1}})", "a number where none belongs"},
@@ -240,7 +265,8 @@ TEST(Safetensors, RefusesBadHeaders) {
       {"{\"a\xff\":" + good + "}", "expected JSON"},
       {std::string("{\"a\0\":", 6) + good + "}", "expected JSON"},
   };
-  for (const auto& [json, expected] : cases) EXPECT_THAT(refusal(file_of(json, four)), HasSubstr(expected)) << json;
+  for (const auto& [json, expected] : cases)
+    EXPECT_THAT(refusal(file_of(json, four)), HasSubstr(expected)) << json;
   // Deep nesting costs no stack.
   refusal(file_of("{\"a\":" + std::string(1'000'000, '['), four));
   refusal(file_of(std::string(1'000'000, '{'), four));
@@ -266,8 +292,9 @@ class MemoryFile {
 // Random damage: read as something, or refused as a CheckpointError; never anything else.
 TEST(Safetensors, SurvivesRandomDamage) {
   const MemoryFile file;
-  const std::string whole = written({{"a", torch::ones({2, 3})}, {"bias", torch::ones({4}, at::kLong)}, {"e", torch::zeros({0})}},
-                                    {{"k", "v"}});
+  const std::string whole =
+      written({{"a", torch::ones({2, 3})}, {"bias", torch::ones({4}, at::kLong)}, {"e", torch::zeros({0})}},
+              {{"k", "v"}});
   const std::string alphabet = "{}[]\",:0123456789-.eEx \\\0\xff";
   std::mt19937 random(1);
   const auto pick = [&](size_t size) { return random() % size; };
@@ -277,11 +304,20 @@ TEST(Safetensors, SurvivesRandomDamage) {
     for (size_t changes = 1 + pick(4); changes > 0 && !bytes.empty(); --changes) {
       const size_t place = pick(round % 2 == 0 ? bytes.size() : std::min<size_t>(bytes.size(), 16));
       switch (pick(5)) {
-        case 0: bytes[place] = static_cast<char>(random()); break;
-        case 1: bytes[place] = alphabet[pick(alphabet.size())]; break;
-        case 2: bytes.erase(place, 1 + pick(8)); break;
-        case 3: bytes.insert(place, whole.substr(pick(whole.size()), pick(40))); break;
-        default: bytes[place] = static_cast<char>(bytes[place] ^ (1 << pick(8)));
+        case 0:
+          bytes[place] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes[place] = alphabet[pick(alphabet.size())];
+          break;
+        case 2:
+          bytes.erase(place, 1 + pick(8));
+          break;
+        case 3:
+          bytes.insert(place, whole.substr(pick(whole.size()), pick(40)));
+          break;
+        default:
+          bytes[place] = static_cast<char>(bytes[place] ^ (1 << pick(8)));
       }
     }
     try {
@@ -298,7 +334,8 @@ TEST(SafetensorsInterop, CopiesPythonsFile) {
   const char* const folder = std::getenv("GRADSTEP_INTEROP_DIR");
   if (folder == nullptr) GTEST_SKIP() << "run by test_safetensors_python.py";
   const SafetensorsFile file = read_safetensors(std::string(folder) + "/in.safetensors");
-  write_safetensors(posix_file_system(), std::string(folder) + "/out.safetensors", file.tensors, file.metadata);
+  write_safetensors(posix_file_system(), std::string(folder) + "/out.safetensors", file.tensors,
+                    file.metadata);
 }
 
 }  // namespace

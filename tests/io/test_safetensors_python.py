@@ -7,9 +7,24 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.float16, torch.bfloat16, torch.int32,
-          torch.uint32, torch.float32, torch.complex64, torch.float64, torch.int64, torch.uint64, torch.float8_e5m2,
-          torch.float8_e4m3fn]
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.uint16,
+    torch.float16,
+    torch.bfloat16,
+    torch.int32,
+    torch.uint32,
+    torch.float32,
+    torch.complex64,
+    torch.float64,
+    torch.int64,
+    torch.uint64,
+    torch.float8_e5m2,
+    torch.float8_e4m3fn,
+]
 
 
 def tensors():
@@ -30,8 +45,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         inside, outside = (os.path.join(folder, name) for name in ("in.safetensors", "out.safetensors"))
         save_file(expected, inside, metadata={"format": "pt"})
-        subprocess.run([program, "--gtest_filter=SafetensorsInterop.*"], check=True, stdout=subprocess.DEVNULL,
-                       env={**os.environ, "GRADSTEP_INTEROP_DIR": folder})
+        subprocess.run(
+            [program, "--gtest_filter=SafetensorsInterop.*"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "GRADSTEP_INTEROP_DIR": folder},
+        )
         with open(inside, "rb") as a, open(outside, "rb") as b:
             assert a.read() == b.read(), "the files differ"
         found = load_file(outside)

@@ -234,7 +234,7 @@ TEST(Console, NeverWiderThanTheTerminal) {
     EXPECT_TRUE(width < 24 || text.find("478/1407") != std::string::npos) << text;
   }
   EXPECT_EQ(bar_text({.done = 478, .total = 1407, .seconds_left = 12, .note = "loss 0.5100"}, 79),
-            " 33% [==========>                   ] 478/1407 | 0:12 left | loss 0.5100");
+            " 33% [==========>                   ]  478/1407 | 0:12 left | loss 0.5100");
   EXPECT_EQ(bar_text({.done = 5, .total = 0, .seconds_left = 0, .note = ""}, 79), "5 updates");
   EXPECT_EQ(bar_text({.done = 9, .total = 9, .seconds_left = 0, .note = ""}, 79),
             "100% [==============================] 9/9 | 0:00 left");

@@ -55,7 +55,9 @@ TEST(LrSchedule, B2_EdgesAreFiniteAndLongWarmUpIsRefused) {
       const LrSchedule schedule{.shape = shape, .peak = 1, .min = 0.1, .warmup_steps = warmup, .total_steps = total};
       validate(schedule);
       for (int64_t k = 1; k <= total + 3; ++k) EXPECT_TRUE(std::isfinite(schedule.at(k))) << warmup << " " << total;
-      if (shape != LrShape::kConstant) EXPECT_EQ(schedule.at(total + 1), 0.1);
+      if (shape != LrShape::kConstant) {
+        EXPECT_EQ(schedule.at(total + 1), 0.1);
+      }
     }
   }
   const LrSchedule one{.peak = 1, .min = 0.1, .warmup_steps = 1, .total_steps = 1};

@@ -136,8 +136,12 @@ TEST(Diverged, D3_AlwaysNanEndsAfterTwentySkipsWithTheScaleAtItsFloor) {
     const StepReport report = engine.step(bad, no_targets(2));
     EXPECT_EQ(report.diverged, i == 20);
     EXPECT_GE(report.loss_scale, 1.0);
-    if (i == 1 || i == 20) EXPECT_THAT(report.first_non_finite, HasSubstr("0.weight (module 0)"));
-    if (i == 18) EXPECT_EQ(report.loss_scale, 1.0);
+    if (i == 1 || i == 20) {
+      EXPECT_THAT(report.first_non_finite, HasSubstr("0.weight (module 0)"));
+    }
+    if (i == 18) {
+      EXPECT_EQ(report.loss_scale, 1.0);
+    }
   }
   EXPECT_EQ(engine.scaler().scale(), 1.0);
   EXPECT_EQ(engine.counters().updates, 0);

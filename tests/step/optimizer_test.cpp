@@ -80,8 +80,12 @@ TEST(Optimizer, ParametersWithoutGradientAreLeftAlone) {
   optimizer.step(0.1, not_found());
   EXPECT_TRUE(at::equal(unused, at::ones({2, 2})));
   for (const auto& [name, tensor] : optimizer.state()) {
-    if (name == "used.step") EXPECT_EQ(tensor.item<float>(), 1);
-    if (name == "unused.step") EXPECT_EQ(tensor.item<float>(), 0);
+    if (name == "used.step") {
+      EXPECT_EQ(tensor.item<float>(), 1);
+    }
+    if (name == "unused.step") {
+      EXPECT_EQ(tensor.item<float>(), 0);
+    }
   }
 }
 

@@ -174,10 +174,11 @@ TEST(PrecisionProbe, LeavesNoTrace) {
   std::vector<at::Tensor> before;
   for (const at::Tensor& t : model->parameters()) before.push_back(t.detach().clone());
   for (const at::Tensor& t : model->buffers()) before.push_back(t.clone());
+  const Batch micro{at::randn({8, 4}), no_targets(8)};
   torch::manual_seed(5);
   const at::Tensor drawn = at::rand({3});
   torch::manual_seed(5);
-  const PrecisionChoice choice = choose_precision(task, {at::randn({8, 4}), no_targets(8)}, "auto", "auto");
+  const PrecisionChoice choice = choose_precision(task, micro, "auto", "auto");
   EXPECT_TRUE(same_bytes(at::rand({3}), drawn));
   std::vector<at::Tensor> after;
   for (const at::Tensor& t : model->parameters()) {

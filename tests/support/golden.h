@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -11,9 +12,9 @@ namespace gradstep::testing {
 
 // Lines of a golden file without comments (#) and empty ones. Fails the test when the file cannot be read.
 inline std::vector<std::string> golden_lines(const std::string& name) {
-  // This header lies in tests/support, the files in tests/golden.
-  const std::string here = __FILE__;
-  const std::string path = here.substr(0, here.rfind("/support/")) + "/golden/" + name;
+  // ctest says where the sources are; by hand a test is run from the repository's root.
+  const char* root = std::getenv("GRADSTEP_SOURCE_DIR");
+  const std::string path = std::string(root == nullptr ? "." : root) + "/tests/golden/" + name;
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
   std::vector<std::string> lines;

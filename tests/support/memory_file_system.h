@@ -1,4 +1,5 @@
-// MemoryFileSystem: a disk in memory that keeps apart what is visible and what would survive a power cut, and can fail any call.
+// MemoryFileSystem: a disk in memory that keeps apart what is visible and what would survive a power cut, and
+// can fail any call.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace gradstep::testing {
 
 class MemoryFileSystem final : public FileSystem {
  public:
-  // The n-th call from now on (from 0) throws and does nothing; those after it work. A write that fails has written half.
+  // The n-th call from now on (from 0) throws and does nothing; those after it work. A write that fails has
+  // written half.
   void fail_call(int64_t n) { fail_at_ = num_calls_ + n; }
   [[nodiscard]] int64_t num_calls() const { return num_calls_; }
   [[nodiscard]] bool has(const std::string& path) const { return visible_.contains(path); }
@@ -79,7 +81,8 @@ class MemoryFileSystem final : public FileSystem {
     call("list");
     std::set<std::string> names;
     for (const auto& [file, content] : visible_) {
-      if (file.starts_with(path + "/")) names.insert(file.substr(path.size() + 1, file.find('/', path.size() + 1) - path.size() - 1));
+      if (file.starts_with(path + "/"))
+        names.insert(file.substr(path.size() + 1, file.find('/', path.size() + 1) - path.size() - 1));
     }
     return {names.begin(), names.end()};
   }

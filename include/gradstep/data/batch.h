@@ -24,7 +24,7 @@ struct Position {
 // All samples of one update on this rank. May be empty where there are more ranks than samples.
 struct Window {
   Batch batch;
-  at::Tensor ids;             // (n) int64: sample numbers in the data set
+  at::Tensor ids;  // (n) int64: sample numbers in the data set
   Position position;
   int64_t total_samples = 0;  // over all ranks
   bool last_of_epoch = false;

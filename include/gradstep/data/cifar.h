@@ -8,8 +8,8 @@
 
 namespace gradstep {
 
-// The folder holds data_batch_1.bin .. data_batch_5.bin and test_batch.bin, or the folder cifar-10-batches-bin with
-// them. Throws DataError with file, offset, expected and found.
+// The folder holds data_batch_1.bin .. data_batch_5.bin and test_batch.bin, or the folder
+// cifar-10-batches-bin with them. Throws DataError with file, offset, expected and found.
 [[nodiscard]] std::shared_ptr<const Dataset> load_cifar10(const std::string& data_dir, Split split);
 
 }  // namespace gradstep

@@ -25,19 +25,20 @@ class Dataset {
   virtual ~Dataset() = default;
   [[nodiscard]] virtual const DatasetSpec& spec() const = 0;
   [[nodiscard]] virtual int64_t size() const = 0;
-  // Copies the samples `ids` (n, int64, contiguous, on the CPU, each in [0, size())) into a new batch, in that order.
-  // Threads: any number may call it at once.
+  // Copies the samples `ids` (n, int64, contiguous, on the CPU, each in [0, size())) into a new batch, in
+  // that order. Threads: any number may call it at once.
   [[nodiscard]] virtual Batch gather(const at::Tensor& ids) const = 0;
-  // A short text that differs when the content does (hash over all bytes); may take milliseconds, computed once.
+  // A short text that differs when the content does (hash over all bytes); may take milliseconds, computed
+  // once.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 };
 
-// A data set held in memory. inputs (N, ...), targets (N) or (N, seq) int64; both contiguous, on the CPU, and not changed
-// any more by their owner. gather copies bytes in the calling thread only.
+// A data set held in memory. inputs (N, ...), targets (N) or (N, seq) int64; both contiguous, on the CPU, and
+// not changed any more by their owner. gather copies bytes in the calling thread only.
 class TensorDataset final : public Dataset {
  public:
-  // Throws DataError naming the row when a target lies outside [0, num_classes) (case H6; not checked where num_classes is
-  // 0), when counts differ, or when there is no sample at all.
+  // Throws DataError naming the row when a target lies outside [0, num_classes) (case H6; not checked where
+  // num_classes is 0), when counts differ, or when there is no sample at all.
   TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor targets);
   [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
   [[nodiscard]] int64_t size() const override;
@@ -75,25 +76,27 @@ struct DatasetPair {
   std::shared_ptr<const Dataset> test;
 };
 
-// Splits `fraction` of `train` off as the evaluation part; at least one sample stays on either side. With n = round(fraction *
-// size) it is made of the samples torch.randperm(size, generator = manual_seed(seed))[:n]; both parts keep the order of
-// `train`. Throws ConfigError for a fraction outside (0, 1) and for fewer than two samples.
+// Splits `fraction` of `train` off as the evaluation part; at least one sample stays on either side. With n =
+// round(fraction * size) it is made of the samples torch.randperm(size, generator = manual_seed(seed))[:n];
+// both parts keep the order of `train`. Throws ConfigError for a fraction outside (0, 1) and for fewer than
+// two samples.
 [[nodiscard]] DatasetPair split_validation(const std::shared_ptr<const Dataset>& train, double fraction,
                                            uint64_t seed);
 
 // Names that load_dataset takes, for help texts: "fashion-mnist", "mnist", "cifar10".
 [[nodiscard]] std::vector<std::string> dataset_names();
 
-// Folder looked into for `name` when the user gives none: the Debian package's for fashion-mnist where it is installed, else
-// data/<name>.
+// Folder looked into for `name` when the user gives none: the Debian package's for fashion-mnist where it is
+// installed, else data/<name>.
 [[nodiscard]] std::string default_data_dir(const std::string& name);
 
 // Which of the two parts to read.
 enum class Split { kTrain, kTest };
 
-// Reads one part of a data set by name; an empty data_dir means default_data_dir(name). Throws ConfigError for an unknown name (with the nearest known one) and DataError,
-// one line with the cure ("run gradstep fetch mnist"), for a missing or broken folder.
-[[nodiscard]] std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir,
-                                                          Split split);
+// Reads one part of a data set by name; an empty data_dir means default_data_dir(name). Throws ConfigError
+// for an unknown name (with the nearest known one) and DataError, one line with the cure ("run gradstep fetch
+// mnist"), for a missing or broken folder.
+[[nodiscard]] std::shared_ptr<const Dataset> load_dataset(const std::string& name,
+                                                          const std::string& data_dir, Split split);
 
 }  // namespace gradstep

@@ -1,4 +1,5 @@
-// Sampler: which samples make up window i of epoch e. A pure function of (size, global batch, seed): design section 4.8.
+// Sampler: which samples make up window i of epoch e. A pure function of (size, global batch, seed): design
+// section 4.8.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +8,8 @@
 
 namespace gradstep {
 
-// Contiguous part [begin, end) of `size` items for rank `rank` of `world_size`, cut as numpy.array_split does.
+// Contiguous part [begin, end) of `size` items for rank `rank` of `world_size`, cut as numpy.array_split
+// does.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;

@@ -9,9 +9,11 @@
 
 namespace gradstep {
 
-// Writes the pieces one after the other to a temporary file in the same folder, syncs it, renames it to `path` and syncs
-// the folder. On an error std::system_error says which call failed, the temporary file is removed, and `path` is untouched, except
-// where syncing the folder failed, the last call of all: then it is the new file, whole, but may be the old one after a power cut.
-void atomic_write(FileSystem& file_system, const std::string& path, const std::vector<std::string_view>& pieces);
+// Writes the pieces one after the other to a temporary file in the same folder, syncs it, renames it to
+// `path` and syncs the folder. On an error std::system_error says which call failed, the temporary file is
+// removed, and `path` is untouched, except where syncing the folder failed, the last call of all: then it is
+// the new file, whole, but may be the old one after a power cut.
+void atomic_write(FileSystem& file_system, const std::string& path,
+                  const std::vector<std::string_view>& pieces);
 
 }  // namespace gradstep

@@ -1,4 +1,5 @@
-// FileSystem: the seam between gradstep and the disk. Every durable write goes through it, so tests can fail any call.
+// FileSystem: the seam between gradstep and the disk. Every durable write goes through it, so tests can fail
+// any call.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace gradstep {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Opens for writing, truncated, mode 0666 & ~umask. Returns a descriptor for write_all, sync and close_file.
+  // Opens for writing, truncated, mode 0666 & ~umask. Returns a descriptor for write_all, sync and
+  // close_file.
   virtual int create(const std::string& path) = 0;
   virtual void write_all(int fd, std::string_view bytes, const std::string& path) = 0;
   virtual void sync(int fd, const std::string& path) = 0;

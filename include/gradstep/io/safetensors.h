@@ -1,4 +1,5 @@
-// safetensors: the file format of weights that Python's safetensors opens. Reader and writer; the reader trusts nothing.
+// safetensors: the file format of weights that Python's safetensors opens. Reader and writer; the reader
+// trusts nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,17 +18,17 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Writes contiguous copies of the tensors (moved to the CPU) atomically. Metadata gets "format": "pt" unless it has a format.
-// Tensors are ordered as Python's writer does: by dtype, largest first, then by name. A tensor that appears under two names, or two
-// views of the same elements, is stored once under the first, and the second is recorded in the metadata as
-// "alias:<second>": "<first>". Synchronises the device. Throws CheckpointError when the file cannot be written; what was at
-// `path` before is then still there.
+// Writes contiguous copies of the tensors (moved to the CPU) atomically. Metadata gets "format": "pt" unless
+// it has a format. Tensors are ordered as Python's writer does: by dtype, largest first, then by name. A
+// tensor that appears under two names, or two views of the same elements, is stored once under the first, and
+// the second is recorded in the metadata as "alias:<second>": "<first>". Synchronises the device. Throws
+// CheckpointError when the file cannot be written; what was at `path` before is then still there.
 void write_safetensors(FileSystem& file_system, const std::string& path,
                        const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                        const std::map<std::string, std::string>& metadata);
 
-// Throws CheckpointError naming file, offset and what is wrong. Aliases come back as further names of the same tensor,
-// behind the others, and are not in the metadata then.
+// Throws CheckpointError naming file, offset and what is wrong. Aliases come back as further names of the
+// same tensor, behind the others, and are not in the metadata then.
 [[nodiscard]] SafetensorsFile read_safetensors(const std::string& path);
 
 }  // namespace gradstep
