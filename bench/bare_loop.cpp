@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "bench_common.h"
+#include "gradstep/base/allocator.h"
 #include "gradstep/model/normalize.h"
 #include "gradstep/step/clip.h"
 #include "gradstep/step/matmul.h"
@@ -108,6 +109,7 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  gradstep::keep_freed_memory();  // as the program does
   const bench::Flags flags(argc, argv);
   const bench::Job job(flags);
   gradstep::use_matmul(gradstep::parse_matmul(flags.text("matmul", "torch")));

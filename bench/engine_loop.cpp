@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "bench_common.h"
+#include "gradstep/base/allocator.h"
 #include "gradstep/model/registry.h"
 #include "gradstep/report/jsonl.h"
 #include "gradstep/step/engine.h"
@@ -46,6 +47,7 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  gradstep::keep_freed_memory();  // as the program does
   const bench::Flags flags(argc, argv);
   const bench::Job job(flags);
   gradstep::use_matmul(gradstep::parse_matmul(flags.text("matmul", "torch")));

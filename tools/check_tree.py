@@ -116,6 +116,8 @@ def check_lines(path, lines):
         bad = next((c for c in line if ord(c) > 126 or (ord(c) < 32 and c != "\t")), None)
         if bad is not None:
             yield number, f"character U+{ord(bad):04X}: sources and pages are ASCII"
+        if line.startswith(("<" * 7 + " ", ">" * 7 + " ")):
+            yield number, "a conflict of a merge was left in"
         if comment_mark(path) and MARKS.search(line):
             yield number, f"{MARKS.search(line).group(1)}: finish it or file it"
 

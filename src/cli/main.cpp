@@ -1,5 +1,9 @@
 // The entry point of the program gradstep.
 // no torch
 #include "cli/app.h"
+#include "gradstep/base/allocator.h"
 
-int main(int argc, char** argv) { return gradstep::run_app(argc, argv); }
+int main(int argc, char** argv) {
+  gradstep::keep_freed_memory();
+  return gradstep::run_app(argc, argv);
+}

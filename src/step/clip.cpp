@@ -6,26 +6,12 @@
 
 #include <cmath>
 
-#include "base/cpu_clones.h"
+#include "base/vector_kernels.h"
 
 namespace gradstep {
 namespace {
 
 constexpr int64_t kBlock = 4096;  // floats: fits the first cache, and fixes the order of additions
-
-// Sum of squares of n <= kBlock floats in 32 interleaved fp32 sums; infinite or NaN when an element is, or on overflow.
-GRADSTEP_CPU_CLONES double block_sum_of_squares(const float* x, int64_t n) {
-  constexpr int64_t kLanes = 32;
-  float sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += x[i + lane] * x[i + lane];
-  }
-  for (; i < n; ++i) sums[i % kLanes] += x[i] * x[i];
-  double total = 0;
-  for (const float sum : sums) total += sum;
-  return total;
-}
 
 double sum_of_squares(const at::Tensor& grad) {
   // Any dense layout will do: the sum runs over memory, and a permuted dense tensor has the same elements.
@@ -37,7 +23,7 @@ double sum_of_squares(const at::Tensor& grad) {
   at::parallel_for(0, num_blocks, /*grain_size=*/8, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kBlock;
-      sums[static_cast<size_t>(block)] = block_sum_of_squares(data + first, std::min(kBlock, n - first));
+      sums[static_cast<size_t>(block)] = sum_of_squares_kernel(data + first, std::min(kBlock, n - first));
     }
   });
   double total = 0;

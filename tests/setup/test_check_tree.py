@@ -112,6 +112,10 @@ class Lines(unittest.TestCase):
         self.assertEqual(findings("tests/io/test_a.py", '"""Does it."""\n'), [])
         self.assertEqual(findings("tools/a.py", '#!/usr/bin/env python3\n"""Does it."""\n'), [])
 
+    def test_conflicts(self):
+        self.one("cmake/a.cmake", "# A file.\n" + "<" * 7 + " HEAD\n", "conflict")
+        self.one("docs/a.md", ">" * 7 + " main\n", "conflict")
+
     def test_marks(self):
         for word in ("TO" + "DO", "FIX" + "ME"):
             self.one("src/io/a.cpp", source(f"int a;  // {word}: later"), word)
