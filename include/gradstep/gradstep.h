@@ -7,6 +7,7 @@
 #include "gradstep/base/stop.h"
 #include "gradstep/base/step_report.h"
 #include "gradstep/base/machine.h"
+#include "gradstep/base/allocator.h"
 #include "gradstep/base/version.h"
 
 #include "gradstep/io/file_system.h"
