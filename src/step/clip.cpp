@@ -58,10 +58,14 @@ void global_norm(const std::vector<at::Tensor>& grads, at::Tensor& norm, at::Ten
 
 void clip_by_norm_(std::vector<at::Tensor>& grads, const at::Tensor& norm, double max_norm) {
   if (max_norm <= 0 || grads.empty()) return;
-  const at::Tensor coefficient = at::clamp_max(max_norm / (norm + 1e-6), 1.0);
-  // x * 1 is x: where the host can see the number for free, the pass over all gradients is saved.
-  if (coefficient.is_cpu() && coefficient.item<float>() == 1.0F) return;
-  at::_foreach_mul_(grads, coefficient);
+  if (!norm.is_cpu()) {
+    at::_foreach_mul_(grads, at::clamp_max(max_norm / (norm + 1e-6), 1.0));
+    return;
+  }
+  // The same fp32 operations on the host, which sees the number for free: x * 1 is x, so the pass over the gradients is saved.
+  const float reciprocal = 1.0F / (norm.item<float>() + 1e-6F);
+  const float coefficient = reciprocal * static_cast<float>(max_norm);
+  if (!(coefficient >= 1.0F)) at::_foreach_mul_(grads, coefficient);
 }
 
 }  // namespace gradstep

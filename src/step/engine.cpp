@@ -76,6 +76,7 @@ Engine::Engine(Task task, const EngineOptions& options, World& world)
       buffers_(*task_.module),
       has_batch_norm_(contains_batch_norm(*task_.module)),
       host_scale_(scaler_.scale()),
+      seed_grad_(scalar(1, device_)),
       norm_(scalar(0, device_)),
       found_inf_(scalar(0, device_)) {
   validate(options_.schedule);
@@ -140,17 +141,17 @@ std::vector<at::Tensor> Engine::accumulate(const Window& window, double divisor)
       task_.prepare && inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
   if (prepare_at_once) inputs = task_.prepare(inputs);
   // d(loss_sum * c)/d(loss_sum) is c: handing it to backward saves a product forward and one backward, bit for bit the same.
-  const at::Tensor seed_grad = scalar(host_scale_ / divisor, device_);
+  seed_grad_.fill_(host_scale_ / divisor);
   std::vector<at::Tensor> loss_sums;
   for (const Range range : micro_batches(inputs.size(0), options_.micro_batch, has_batch_norm_)) {
     const at::Tensor piece = inputs.narrow(0, range.begin, range.size());
     loss_sums.push_back(forward_backward(task_.prepare && !prepare_at_once ? task_.prepare(piece) : piece,
-                                         targets.narrow(0, range.begin, range.size()), seed_grad));
+                                         targets.narrow(0, range.begin, range.size())));
   }
   return loss_sums;
 }
 
-at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& targets, const at::Tensor& seed_grad) {
+at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& targets) {
   try {
     at::Tensor loss_sum;
     {
@@ -158,7 +159,7 @@ at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& 
       loss_sum = task_.loss_sum(task_.forward(inputs), targets);
     }
     TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat, "Task::loss_sum must give an fp32 scalar");
-    torch::autograd::backward({loss_sum}, {seed_grad});
+    torch::autograd::backward({loss_sum}, {seed_grad_});
     return loss_sum.detach();
   } catch (...) {
     zero_grad();

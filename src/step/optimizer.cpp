@@ -19,9 +19,24 @@ FusedOptimizer::FusedOptimizer(NamedTensors parameters, const OptimizerOptions& 
 }
 
 void FusedOptimizer::step(double lr, const at::Tensor& found_inf) {
-  at::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
+  // The AdamW kernel expects the step to be counted already, and leaves it to the caller to take back a skipped one.
+  count_step(at::ones_like(found_inf));
   step_group(/*decay=*/true, lr, found_inf);
   step_group(/*decay=*/false, lr, found_inf);
+  count_step(-found_inf);
+}
+
+void FusedOptimizer::count_step(const at::Tensor& amount) {
+  if (!steps_.defined()) return;
+  const auto has_grad = [](const auto& named) { return named.second.grad().defined(); };
+  if (std::all_of(parameters_.begin(), parameters_.end(), has_grad)) {
+    steps_.add_(amount);
+    return;
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (has_grad(parameters_[i])) step_views_[i].add_(amount);
+  }
 }
 
 void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_inf) {
@@ -45,11 +60,8 @@ void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_i
                     /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
     return;
   }
-  // The kernel expects the step to be counted already and leaves it to the caller to take back a skipped one.
-  at::_foreach_add_(steps, 1);
   at::_fused_adamw_(params, grads, first, second, /*max_exp_avg_sqs=*/{}, steps, lr, options_.beta1, options_.beta2,
                     weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, found_inf);
-  at::_foreach_sub_(steps, std::vector<at::Tensor>(steps.size(), found_inf));
 }
 
 NamedTensors FusedOptimizer::state() const {

@@ -68,7 +68,7 @@ class Engine {
   double total_weight(const Window& window);
   // Forward and backward of the whole window: gradients of loss_sum * scale / divisor, summed. Returns each micro-batch's loss sum.
   std::vector<at::Tensor> accumulate(const Window& window, double divisor);
-  at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets, const at::Tensor& seed_grad);
+  at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets);
   void optimize(double lr);
   // The only wait for the device: fills loss, norm and skipped, and mirrors the scale.
   void read_back(const std::vector<at::Tensor>& loss_sums, StepReport& report);
@@ -88,6 +88,7 @@ class Engine {
   bool has_batch_norm_;
   double host_scale_;     // mirror of the scaler's scale
   std::string first_non_finite_;  // of the current row of skips
+  at::Tensor seed_grad_;  // 0-dim fp32: d(scaled mean loss)/d(loss sum)
   at::Tensor norm_;       // 0-dim fp32: of this update
   at::Tensor found_inf_;  // 0-dim fp32: 1 when this update is skipped
 };

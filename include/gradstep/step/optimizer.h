@@ -42,6 +42,8 @@ class FusedOptimizer {
   [[nodiscard]] NamedTensors state() const;
 
  private:
+  // Adds `amount` (0-dim) to the step of each parameter that has a gradient.
+  void count_step(const at::Tensor& amount);
   void step_group(bool decay, double lr, const at::Tensor& found_inf);
 
   NamedTensors parameters_;
