@@ -52,8 +52,10 @@ int run_train(const RunConfig& asked, StopToken& stop) {
                                                                  .is_terminal = is_terminal(stdout),
                                                                  .quiet = config.quiet,
                                                                  .width = terminal_width(stdout)}));
-  trainer.run(sinks, stop, posix_file_system(), dir.path());
-  return static_cast<int>(stop.requested() ? stop.reason() : ExitCode::kOk);
+  const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
+  // A signal that came when everything was done ends nothing.
+  const bool stopped = stop.requested() && end.reason == stop_name(stop.reason());
+  return static_cast<int>(stopped ? stop.reason() : ExitCode::kOk);
 }
 
 }  // namespace gradstep
