@@ -19,7 +19,7 @@ const std::vector<std::pair<std::string, std::vector<float>>>& weights_of_python
       {"fc2.weight",
        {0x1.ec781cp-2F, 0x1.33866p-3F, -0x1.c601c4p-2F, 0x1.ae31c4p-2F, 0x1.5bada8p-3F, -0x1.e880c8p-3F, -0x1.d64ecp-2F,
         0x1.23e06cp-2F}},
-      {"fc2.bias", {0x1.e690bp-2F, -0x1.a37ccp-2F}}};
+      {"fc2.bias", {0x1.e690bp-2F, -0x1.a37cccp-2F}}};
   return weights;
 }
 

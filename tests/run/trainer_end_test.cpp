@@ -45,8 +45,9 @@ TEST(RunEnds, WithTheDataEvenIfSkipsLeaveUpdatesOpen) {
 
 TEST(RunEnds, WithMaxStepsFurtherWindowsAreDrawn) {
   SmallRun run(9);
-  // The activations grow until fp16 gradients at the first scale of 65536 overflow.
+  // A gradient of one sample alone, times the first scale of 65536, overflows in fp16 once the activations have grown a little.
   run.config.precision = "fp16";
+  run.config.batch_size = run.config.grad_accum_steps = 1;
   run.config.max_steps = 12;
   run.config.opt = "sgd";
   run.config.lr = 3;
