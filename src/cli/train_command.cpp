@@ -66,7 +66,7 @@ int run_train(const RunConfig& asked, StopToken& stop) {
   const OutputDir& dir = *folder;
   Trainer trainer(config, world);
   show_plan(config, trainer);
-  write_config(config, dir);
+  write_config(trainer.settled_config(), dir);
   SinkList sinks;
   sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
   sinks.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,

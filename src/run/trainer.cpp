@@ -86,6 +86,13 @@ class Trainer::Impl {
 
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
+  RunConfig settled_config() const {
+    RunConfig config = config_;
+    config.precision = to_string(precision_.precision);
+    config.matmul = to_string(precision_.matmul);
+    return config;
+  }
+
   RunPlan plan_;
   std::vector<std::string> warnings_;
 
@@ -212,6 +219,7 @@ void Trainer::Impl::save(const char* name) const {
 Trainer::Trainer(const RunConfig& config, World& world) : impl_(std::make_unique<Impl>(config, world)) {}
 Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->plan_; }
+RunConfig Trainer::settled_config() const { return impl_->settled_config(); }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }
 RunEnd Trainer::run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir) {
   return impl_->run(sinks, stop, file_system, output_dir);

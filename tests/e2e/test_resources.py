@@ -14,7 +14,7 @@ class Resources(ProgramTest):
     def test_l5_one_thread_takes_one_core(self):
         """Two loader threads that mostly wait must not show. Other load on the machine only lowers the ratio."""
         begin = time.monotonic()
-        process = start("train", "--epochs", 3, "--threads", 1, "-j", 2, "--precision", "fp32", "-q", "-o", self.folder / "run")
+        process = start("train", "--epochs", 5, "--threads", 1, "-j", 2, "--precision", "fp32", "-q", "-o", self.folder / "run")
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.monotonic() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -33,7 +33,6 @@ class Resources(ProgramTest):
                 self.assertEqual(out.count("| Batch "), 5000)
                 memory = [row["memory"] for row in rows(self.folder / precision) if "loss" in row]
                 self.assertEqual(len(memory), 5000)
-                self.assertGreater(len(set(memory[50:])), 0)
                 self.assertLess(max(memory[50:]) - memory[50], 8 << 20)
 
 

@@ -183,6 +183,8 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
   trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
   EXPECT_THAT(trainer.plan().precision, ::testing::StartsWith(run.model().metadata.at("gradstep.precision")));
   EXPECT_NE(run.model().metadata.at("gradstep.precision"), "auto");
+  EXPECT_EQ(trainer.settled_config().precision, run.model().metadata.at("gradstep.precision"));
+  EXPECT_EQ(trainer.settled_config().matmul, run.model().metadata.at("gradstep.matmul"));
   EXPECT_FALSE(trainer.plan().precision_reason.empty());
 }
 

@@ -58,7 +58,8 @@ class ProgramTest(unittest.TestCase):
         if not data.exists():
             write_idx(data)
         return ["train", "--dataset", "mnist", "--data-dir", str(data), "--hidden", "8", "-b", "4", "--grad-accum-steps", "2",
-                "--warmup-steps", "0", "--precision", "fp32", "--threads", "1", "-o", str(self.folder / name), *map(str, arguments)]
+                "--warmup-steps", "0", "--precision", "fp32", "--matmul", "torch", "--threads", "1", "-o",
+                str(self.folder / name), *map(str, arguments)]
 
     def done(self, result):
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
