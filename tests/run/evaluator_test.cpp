@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <mutex>
-
 #include "support/thread_world.h"
 #include "support/toys.h"
 
@@ -73,9 +71,11 @@ TEST(Evaluate, RanksTogetherEqualOne) {
   const Task task = classification_task(small_classifier());
   const EvalResult one = evaluate(task, *data, solo());
   for (const int64_t size : {2, 3}) {
+    // Made before the threads begin: they share one random number generator.
+    std::vector<Task> tasks;
+    for (int64_t rank = 0; rank < size; ++rank) tasks.push_back(classification_task(small_classifier()));
     run_ranks(size, [&](World& world) {
-      const Task own = classification_task(small_classifier());
-      const EvalResult result = evaluate(own, *data, world);
+      const EvalResult result = evaluate(tasks[static_cast<size_t>(world.rank())], *data, world);
       EXPECT_EQ(result.samples, 101);
       EXPECT_NEAR(result.loss, one.loss, 1e-6);
       EXPECT_EQ(result.accuracy, one.accuracy);
