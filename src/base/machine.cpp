@@ -46,49 +46,88 @@ std::string field(const std::string& path, const std::string& key) {
   return "";
 }
 
-// Folder of this process's own group below the root (v2), or the root itself, as inside a container.
-std::vector<std::string> cgroup_dirs(const std::string& root) {
-  std::vector<std::string> dirs{root};
-  const std::string group = field("/proc/self/cgroup", "0:");
-  // A quota of any group above counts too, so each folder on the way down is looked at.
-  std::string dir = root;
-  std::istringstream parts(group.empty() || group[0] != '/' ? "" : group.substr(1));
-  for (std::string part; std::getline(parts, part, '/');) dirs.push_back(dir += "/" + part);
-  return dirs;
+// Folders of the process's groups, from the root down: a quota of any group above counts too.
+std::vector<std::string> folders_down(const std::string& root, const std::string& group) {
+  std::vector<std::string> folders{root};
+  std::string folder = root;
+  std::istringstream parts(group);
+  for (std::string part; std::getline(parts, part, '/');) {
+    if (!part.empty()) folders.push_back(folder += "/" + part);
+  }
+  return folders;
 }
 
-// Cores by cgroup v2 (cpu.max: "200000 100000") or v1 (cpu.cfs_quota_us); infinity without a quota.
-double quota_cores(const std::string& dir) {
-  std::string period;
-  std::string quota = first_word(dir + "/cpu.max", &period);
-  if (quota.empty()) {
-    quota = first_word(dir + "/cpu/cpu.cfs_quota_us");
-    period = first_word(dir + "/cpu/cpu.cfs_period_us");
+// The process's group by a line "number:controllers:/group" of its cgroup file. Version 2 has one line, without controllers;
+// version 1 has a tree for each controller.
+std::string group_of(const std::string& membership, const std::string& controller) {
+  std::ifstream file(membership);
+  for (std::string line; std::getline(file, line);) {
+    const size_t begin = line.find(':') + 1;
+    const size_t end = line.find(':', begin);
+    if (begin == 0 || end == std::string::npos) continue;
+    const std::string controllers = line.substr(begin, end - begin);
+    const bool named = ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
+    if (controllers == controller || (!controller.empty() && named)) return line.substr(end + 1);
   }
+  return "";
+}
+
+double cores_of(const std::string& quota, const std::string& period) {
   const int64_t microseconds = number_or(quota, -1);
   const int64_t of = number_or(period, 0);
   if (microseconds <= 0 || of <= 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>(microseconds) / static_cast<double>(of);
 }
 
-int64_t cgroup_free_bytes(const std::string& dir) {
-  int64_t limit = number_or(first_word(dir + "/memory.max"), kNoLimit);
-  int64_t used = number_or(first_word(dir + "/memory.current"), 0);
-  if (limit == kNoLimit) {
-    limit = number_or(first_word(dir + "/memory/memory.limit_in_bytes"), kNoLimit);
-    used = number_or(first_word(dir + "/memory/memory.usage_in_bytes"), 0);
+// Cores by the tightest quota of version 2 (cpu.max: "200000 100000") or 1 (cpu.cfs_quota_us); infinity without one.
+double quota_cores(const std::string& root, const std::string& membership) {
+  double cores = std::numeric_limits<double>::infinity();
+  for (const std::string& folder : folders_down(root, group_of(membership, ""))) {
+    std::string period;
+    const std::string quota = first_word(folder + "/cpu.max", &period);
+    cores = std::min(cores, cores_of(quota, period));
   }
-  return limit == kNoLimit ? kNoLimit : std::max<int64_t>(0, limit - used);
+  for (const std::string& folder : folders_down(root + "/cpu", group_of(membership, "cpu"))) {
+    cores = std::min(cores, cores_of(first_word(folder + "/cpu.cfs_quota_us"), first_word(folder + "/cpu.cfs_period_us")));
+  }
+  return cores;
+}
+
+int64_t bytes_left(const std::string& limit_file, const std::string& used_file) {
+  const int64_t limit = number_or(first_word(limit_file), kNoLimit);
+  return limit == kNoLimit ? kNoLimit : std::max<int64_t>(0, limit - number_or(first_word(used_file), 0));
+}
+
+// By the tightest limit; kNoLimit without one.
+int64_t cgroup_free_bytes(const std::string& root, const std::string& membership) {
+  int64_t bytes = kNoLimit;
+  for (const std::string& folder : folders_down(root, group_of(membership, ""))) {
+    bytes = std::min(bytes, bytes_left(folder + "/memory.max", folder + "/memory.current"));
+  }
+  for (const std::string& folder : folders_down(root + "/memory", group_of(membership, "memory"))) {
+    bytes = std::min(bytes, bytes_left(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes"));
+  }
+  return bytes;
+}
+
+// Of the affinity mask, which may be longer than cpu_set_t on the largest machines.
+double num_cores_by_affinity() {
+  for (size_t num_cpus = CPU_SETSIZE; num_cpus <= size_t{1} << 20; num_cpus *= 2) {
+    cpu_set_t* mask = CPU_ALLOC(num_cpus);
+    if (mask == nullptr) break;
+    const size_t size = CPU_ALLOC_SIZE(num_cpus);
+    const bool fits = sched_getaffinity(0, size, mask) == 0;
+    const int count = fits ? CPU_COUNT_S(size, mask) : 0;
+    CPU_FREE(mask);
+    if (fits) return count;
+  }
+  return 1;
 }
 
 }  // namespace
 
-int64_t num_usable_cores(const std::string& cgroup_root) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  double cores = 1;
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) cores = CPU_COUNT(&mask);
-  for (const std::string& dir : cgroup_dirs(cgroup_root)) cores = std::min(cores, std::ceil(quota_cores(dir)));
+int64_t num_usable_cores(const std::string& cgroup_root, const std::string& membership) {
+  const double cores = std::min(num_cores_by_affinity(), std::ceil(quota_cores(cgroup_root, membership)));
   return std::max<int64_t>(1, static_cast<int64_t>(cores));
 }
 
@@ -105,10 +144,9 @@ int64_t resident_bytes() {
   return static_cast<int64_t>(std::strtoll(end, nullptr, 10)) * sysconf(_SC_PAGESIZE);
 }
 
-int64_t free_memory_bytes(const std::string& cgroup_root) {
-  int64_t bytes = number_or(field("/proc/meminfo", "MemAvailable"), 0) * 1024;
-  for (const std::string& dir : cgroup_dirs(cgroup_root)) bytes = std::min(bytes, cgroup_free_bytes(dir));
-  return bytes;
+int64_t free_memory_bytes(const std::string& cgroup_root, const std::string& membership) {
+  const int64_t machine = number_or(field("/proc/meminfo", "MemAvailable"), 0) * 1024;
+  return std::min(machine, cgroup_free_bytes(cgroup_root, membership));
 }
 
 std::string processor_name() {

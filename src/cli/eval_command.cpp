@@ -3,9 +3,11 @@
 
 #include <torch/torch.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "gradstep/base/error.h"
 #include "gradstep/io/atomic_write.h"
@@ -116,6 +118,14 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
   std::printf("val_loss %.4f | val_top5 %.4f | val_acc %.4f\n", result.loss, result.top5, result.accuracy);
 }
 
+// A result that reached nobody is an error, unless its reader had seen enough.
+void flush_result() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  const int error = errno == 0 ? EIO : errno;
+  if (error != EPIPE) throw std::system_error(error, std::generic_category(), "cannot write the result to stdout");
+}
+
 }  // namespace
 
 int run_eval(const EvalOptions& options, StopToken& stop) {
@@ -149,6 +159,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   } else {
     print_lines(result, source, precision, path, options.quiet);
   }
+  flush_result();
   return static_cast<int>(ExitCode::kOk);
 }
 

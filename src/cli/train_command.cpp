@@ -2,6 +2,8 @@
 #include "cli/train_command.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 
 #include "cli/terminal.h"
 #include "gradstep/base/error.h"
@@ -29,22 +31,42 @@ void write_config(const RunConfig& config, const OutputDir& dir) {
   atomic_write(posix_file_system(), dir.file("config.toml"), {text});
 }
 
+// Opens config.output_dir; without one a folder named after the time, with a number where another run began in the same second.
+void open_folder(RunConfig& config, std::optional<OutputDir>& dir) {
+  if (!config.output_dir.empty()) {
+    dir.emplace(config.output_dir);
+    return;
+  }
+  const std::string name = default_output_dir(config.dataset, config.model);
+  constexpr int kMaxTries = 100;
+  for (int i = 1; !dir; ++i) {
+    config.output_dir = i == 1 ? name : name + "-" + std::to_string(i);
+    try {
+      dir.emplace(config.output_dir);
+    } catch (const ConfigError&) {
+      if (i == kMaxTries || !std::filesystem::exists(config.output_dir)) throw;
+    }
+  }
+}
+
 }  // namespace
 
 int run_train(const RunConfig& asked, StopToken& stop) {
   RunConfig config = asked;
-  if (config.output_dir.empty()) config.output_dir = default_output_dir(config.dataset, config.model);
   SoloWorld world;
   if (config.dry_run) {
+    if (config.output_dir.empty()) config.output_dir = default_output_dir(config.dataset, config.model);
     const Trainer trainer(config, world);
     show_plan(config, trainer);
     return static_cast<int>(ExitCode::kOk);
   }
   // The folder comes first: finding it taken after the data is read would waste the user's time.
-  const OutputDir dir(config.output_dir);
+  std::optional<OutputDir> folder;
+  open_folder(config, folder);
+  const OutputDir& dir = *folder;
   Trainer trainer(config, world);
   show_plan(config, trainer);
-  write_config(config, dir);
+  write_config(trainer.settled_config(), dir);
   SinkList sinks;
   sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
   sinks.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
@@ -52,8 +74,10 @@ int run_train(const RunConfig& asked, StopToken& stop) {
                                                                  .is_terminal = is_terminal(stdout),
                                                                  .quiet = config.quiet,
                                                                  .width = terminal_width(stdout)}));
-  trainer.run(sinks, stop, posix_file_system(), dir.path());
-  return static_cast<int>(stop.requested() ? stop.reason() : ExitCode::kOk);
+  const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
+  // A signal that came when everything was done ends nothing.
+  const bool stopped = stop.requested() && end.reason == stop_name(stop.reason());
+  return static_cast<int>(stopped ? stop.reason() : ExitCode::kOk);
 }
 
 }  // namespace gradstep

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <charconv>
+#include <set>
 
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
@@ -82,6 +83,21 @@ Metadata to_metadata(const ModelInfo& info) {
   return prefixed;
 }
 
+// What the program could not have written makes no model and no data set. NaN fails each comparison.
+void check_ranges(const std::string& path, const ModelInfo& info) {
+  constexpr int64_t kMaxWidth = int64_t{1} << 24;
+  const std::vector<std::pair<const char*, bool>> checks{
+      {"hidden", info.model.hidden >= 1 && info.model.hidden <= kMaxWidth},
+      {"dropout", info.model.dropout >= 0 && info.model.dropout < 1},
+      {"label_smoothing", info.model.label_smoothing >= 0 && info.model.label_smoothing <= 1},
+      {"num_classes", info.dataset.num_classes >= 1 && info.dataset.num_classes <= kMaxWidth},
+      {"val_fraction", info.val_fraction >= 0 && info.val_fraction < 1},
+      {"update", info.update >= 0}};
+  for (const auto& [key, good] : checks) {
+    if (!good) throw CheckpointError(path + ": metadata gradstep." + key + " is out of range; use another file");
+  }
+}
+
 ModelInfo from_metadata(const std::string& path, const Metadata& metadata) {
   const MetadataReader reader(path, metadata);
   ModelInfo info;
@@ -100,11 +116,7 @@ ModelInfo from_metadata(const std::string& path, const Metadata& metadata) {
     throw CheckpointError(path + ": its metadata is wrong: " + error.what());
   }
   info.update = reader.number<int64_t>("update");
-  constexpr int64_t kMaxWidth = int64_t{1} << 24;
-  if (info.model.hidden < 1 || info.model.hidden > kMaxWidth || info.dataset.num_classes < 1 ||
-      info.dataset.num_classes > kMaxWidth) {
-    throw CheckpointError(path + ": metadata gradstep.hidden or gradstep.num_classes is out of range");
-  }
+  check_ranges(path, info);
   return info;
 }
 
@@ -115,14 +127,19 @@ NamedTensors state_of(const torch::nn::Module& module) {
   return state;
 }
 
-// Sizes in the metadata are not trusted: the module is built only when the first weight in the file says the same.
+// Sizes in the metadata are not trusted: the module is built only when the file holds as many numbers as its two matrices have,
+// so that a small file cannot ask for much memory.
 void check_sizes(const std::string& path, const ModelInfo& info, const SafetensorsFile& file) {
   int64_t num_inputs = 1;
   for (const int64_t size : info.dataset.input_shape) num_inputs *= size;
   int64_t file_elements = 0;
-  for (const auto& [name, tensor] : file.tensors) file_elements += tensor.numel();
-  if (info.model.hidden > file_elements / std::max<int64_t>(1, num_inputs)) {
-    throw CheckpointError(path + ": holds fewer numbers than a model of the sizes in its metadata has");
+  std::set<const void*> counted;  // second names of one tensor hold nothing new
+  for (const auto& [name, tensor] : file.tensors) {
+    if (counted.insert(tensor.const_data_ptr()).second) file_elements += tensor.numel();
+  }
+  // Products stay below 2^53: each factor is checked before.
+  if (info.model.hidden * (num_inputs + info.dataset.num_classes) > file_elements) {
+    throw CheckpointError(path + ": holds fewer numbers than a model of the sizes in its metadata has; use another file");
   }
 }
 

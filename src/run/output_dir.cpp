@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLockName = ".lock";
+// A name of our own: the file is removed in the end, and a ".lock" may be somebody else's.
+constexpr const char* kLockName = ".gradstep.lock";
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -52,6 +53,11 @@ int lock(const std::string& dir) {
       throw ConfigError("--output-dir " + dir + ": cannot write there: " + std::strerror(errno) + "; choose another");
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      if (error != EWOULDBLOCK) {
+        close(fd);
+        throw ConfigError("--output-dir " + dir + ": cannot be locked: " + std::strerror(error) + "; choose another disk");
+      }
       const std::string owner = first_line(path);
       close(fd);
       throw ConfigError("--output-dir " + dir + ": in use by " + owner + "; wait for it or choose another folder");
@@ -63,7 +69,10 @@ int lock(const std::string& dir) {
 
 void refuse_used(const std::string& dir) {
   bool foreign = false;
-  for (const auto& entry : fs::directory_iterator(dir)) {
+  std::error_code error;
+  const fs::directory_iterator entries(dir, error);
+  if (error) throw ConfigError("--output-dir " + dir + ": cannot be read: " + error.message() + "; choose another");
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     if (name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" || name == "checkpoints") {
       throw ConfigError("--output-dir " + dir + ": holds a run already; choose another folder or remove that one");

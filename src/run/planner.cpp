@@ -75,7 +75,7 @@ bool DueTimer::due(int64_t updates, int64_t windows, double seconds) {
   if (interval_.unit == Interval::Unit::kEpochs) {
     progress = static_cast<double>(windows) / static_cast<double>(windows_per_epoch_);
   }
-  const int64_t periods = static_cast<int64_t>(std::floor(progress / interval_.value));
+  const double periods = std::floor(progress / interval_.value);
   return periods > std::exchange(periods_, periods);
 }
 

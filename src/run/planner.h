@@ -33,7 +33,7 @@ class DueTimer {
  private:
   Interval interval_;
   int64_t windows_per_epoch_;
-  int64_t periods_ = 0;  // whole intervals passed
+  double periods_ = 0;  // whole intervals passed
 };
 
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);

@@ -86,6 +86,13 @@ class Trainer::Impl {
 
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
+  RunConfig settled_config() const {
+    RunConfig config = config_;
+    config.precision = to_string(precision_.precision);
+    config.matmul = to_string(precision_.matmul);
+    return config;
+  }
+
   RunPlan plan_;
   std::vector<std::string> warnings_;
 
@@ -99,6 +106,8 @@ class Trainer::Impl {
     return config_.early_stop_patience > 0 && evals_without_best_ >= config_.early_stop_patience;
   }
   RunEnd finish(Sink& sinks, const StopToken& stop);
+  std::string end_reason(const StopToken& stop) const;
+  bool measured_last_update() const { return last_eval_ && last_eval_->update == engine_.counters().updates; }
 
   const RunConfig config_;
   World& world_;
@@ -172,20 +181,26 @@ void Trainer::Impl::evaluate_now(Sink& sinks, const StopToken& stop) {
 RunEnd Trainer::Impl::finish(Sink& sinks, const StopToken& stop) {
   const int64_t updates = engine_.counters().updates;
   // A loss that nobody measured at the last update is measured now, unless somebody wants to leave.
-  if (!stop.requested() && (!last_eval_ || last_eval_->update != updates)) evaluate_now(sinks, stop);
+  if (!stop.requested() && !measured_last_update()) evaluate_now(sinks, stop);
   save("model.safetensors");
   RunEnd end{.update = updates,
              .total_updates = length_.total_updates,
              .samples = samples_,
              .skipped_total = engine_.counters().skipped_total,
              .seconds = clock_.seconds(),
-             .reason = stop.requested() ? "stopped" : out_of_patience() ? "early stop" : "done",
+             .reason = end_reason(stop),
              .last_eval = last_eval_,
              .best_eval = best_eval_};
   if (!output_dir_.empty()) end.model_path = output_dir_ + "/model.safetensors";
-  if (stop.requested()) end.reason = stop_name(stop.reason());
   if (world_.rank() == 0) sinks.end(end);
   return end;
+}
+
+// A run with nothing left to do is done, whoever asked it to stop in its last moment, and however its last evaluation came out.
+std::string Trainer::Impl::end_reason(const StopToken& stop) const {
+  if (length_.reached(engine_.counters()) && measured_last_update()) return "done";
+  if (stop.requested()) return stop_name(stop.reason());
+  return "early stop";
 }
 
 void Trainer::Impl::save(const char* name) const {
@@ -204,6 +219,7 @@ void Trainer::Impl::save(const char* name) const {
 Trainer::Trainer(const RunConfig& config, World& world) : impl_(std::make_unique<Impl>(config, world)) {}
 Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->plan_; }
+RunConfig Trainer::settled_config() const { return impl_->settled_config(); }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }
 RunEnd Trainer::run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir) {
   return impl_->run(sinks, stop, file_system, output_dir);

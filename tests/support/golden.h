@@ -3,24 +3,23 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/source_dir.h"
+
 namespace gradstep::testing {
 
-// Lines of a golden file without comments (#) and empty ones. Fails the test when the file cannot be read.
+// Lines of a golden file without comments (#) and empty ones. Throws when the file cannot be read, and fails the test when
+// nothing is in it.
 inline std::vector<std::string> golden_lines(const std::string& name) {
-  // ctest says where the sources are; by hand a test is run from the repository's root.
-  const char* root = std::getenv("GRADSTEP_SOURCE_DIR");
-  const std::string path = std::string(root == nullptr ? "." : root) + "/tests/golden/" + name;
-  std::ifstream file(path);
-  EXPECT_TRUE(file) << path;
+  std::istringstream file(read_source_file("tests/golden/" + name));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) {
     if (!line.empty() && line[0] != '#') lines.push_back(line);
   }
+  EXPECT_FALSE(lines.empty()) << name;
   return lines;
 }
 

@@ -8,14 +8,16 @@
 namespace gradstep {
 
 // Cores this process may use: those of its affinity mask, and no more than the cgroup's quota rounded up; at least 1.
-// cgroup_root: the folder to look for quotas in (a test passes its own).
-[[nodiscard]] int64_t num_usable_cores(const std::string& cgroup_root = "/sys/fs/cgroup");
+// cgroup_root: the folder to look for quotas in; membership: the file that names the process's groups (a test passes its own).
+[[nodiscard]] int64_t num_usable_cores(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                       const std::string& membership = "/proc/self/cgroup");
 
 // Bytes of memory this process holds (resident set); 0 when it cannot be read.
 [[nodiscard]] int64_t resident_bytes();
 
 // Bytes this process may still take: of the machine, and of its cgroup's limit where there is one.
-[[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup");
+[[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                        const std::string& membership = "/proc/self/cgroup");
 
 // "AMD EPYC ..." as the kernel names it, and the names of the vector extensions that matter for training.
 [[nodiscard]] std::string processor_name();

@@ -24,6 +24,9 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   [[nodiscard]] const RunPlan& plan() const;
+  // The settings, with what "auto" became for precision and matmul: with these a run can be repeated bit for bit, while
+  // another measurement might choose differently.
+  [[nodiscard]] RunConfig settled_config() const;
   // What the user should be told before the run starts, such as an emulated precision; one line each, mostly none.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 

@@ -1,0 +1,183 @@
+// evaluate: real samples in the denominator, sums that neither batches nor ranks change, and a training state left alone.
+#include "gradstep/run/evaluator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "support/thread_world.h"
+#include "support/toys.h"
+
+namespace gradstep::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::shared_ptr<const Dataset> random_data(int64_t n, int64_t width = 4, int64_t classes = 3) {
+  torch::manual_seed(7);
+  return std::make_shared<TensorDataset>(DatasetSpec{"random", {width}, classes}, torch::randn({n, width}),
+                                         torch::randint(classes, {n}, at::kLong));
+}
+
+// Scores are the inputs themselves, so that each number can be worked out by hand.
+Task echo_task() {
+  Task task = classification_task(torch::nn::Sequential(torch::nn::Linear(1, 1)));
+  task.forward = [](const at::Tensor& x) { return x; };
+  return task;
+}
+
+TEST(Evaluate, CountsByHand) {
+  // Classes of largest score: 0, 1, 1, 2, 0.
+  const at::Tensor scores = torch::tensor({{3.F, 0.F, 0.F}, {0.F, 3.F, 0.F}, {0.F, 3.F, 0.F}, {0.F, 0.F, 3.F}, {3.F, 0.F, 0.F}});
+  const at::Tensor targets = torch::tensor({0, 1, 0, 1, 0}, at::kLong);
+  const TensorDataset data({"hand", {3}, 3}, scores, targets);
+  const EvalResult result = evaluate(echo_task(), data, solo(), {.batch_size = 2});
+  EXPECT_EQ(result.samples, 5);
+  EXPECT_EQ(result.accuracy, 3.0 / 5);
+  EXPECT_EQ(result.top5, 1);  // of three classes
+  EXPECT_THAT(result.class_samples, ElementsAre(3, 2, 0));
+  EXPECT_THAT(result.class_hits, ElementsAre(2, 1, 0));
+  EXPECT_TRUE(result.complete);
+  const double right = -std::log(std::exp(3.0) / (std::exp(3.0) + 2));
+  const double wrong = -std::log(1 / (std::exp(3.0) + 2));
+  EXPECT_NEAR(result.loss, (3 * right + 2 * wrong) / 5, 1e-6);
+}
+
+TEST(Evaluate, TopFiveOfTen) {
+  // Row i scores class c by c, so that the top five are 5..9.
+  const at::Tensor scores = torch::arange(10, at::kFloat).expand({10, 10}).contiguous();
+  const TensorDataset data({"hand", {10}, 10}, scores, torch::arange(10, at::kLong));
+  const EvalResult result = evaluate(echo_task(), data, solo());
+  EXPECT_EQ(result.top5, 0.5);
+  EXPECT_EQ(result.accuracy, 0.1);
+}
+
+TEST(Evaluate, BatchSizeDoesNotMatter) {
+  const auto data = random_data(1003);
+  const Task task = classification_task(small_classifier());
+  const EvalResult all = evaluate(task, *data, solo(), {.batch_size = 1003});
+  for (const int64_t batch_size : {0, 1, 7, 500, 1002, 5000}) {
+    const EvalResult result = evaluate(task, *data, solo(), {.batch_size = batch_size});
+    EXPECT_EQ(result.samples, 1003);
+    EXPECT_NEAR(result.loss, all.loss, 1e-6) << batch_size;
+    EXPECT_EQ(result.accuracy, all.accuracy) << batch_size;
+    EXPECT_EQ(result.class_hits, all.class_hits) << batch_size;
+    EXPECT_EQ(result.class_samples, all.class_samples) << batch_size;
+  }
+}
+
+TEST(Evaluate, RanksTogetherEqualOne) {
+  const auto data = random_data(101);
+  const Task task = classification_task(small_classifier());
+  const EvalResult one = evaluate(task, *data, solo());
+  for (const int64_t size : {2, 3}) {
+    // Made before the threads begin: they share one random number generator.
+    std::vector<Task> tasks;
+    for (int64_t rank = 0; rank < size; ++rank) tasks.push_back(classification_task(small_classifier()));
+    run_ranks(size, [&](World& world) {
+      const EvalResult result = evaluate(tasks[static_cast<size_t>(world.rank())], *data, world);
+      EXPECT_EQ(result.samples, 101);
+      EXPECT_NEAR(result.loss, one.loss, 1e-6);
+      EXPECT_EQ(result.accuracy, one.accuracy);
+      EXPECT_EQ(result.top5, one.top5);
+      EXPECT_EQ(result.class_hits, one.class_hits);
+    });
+  }
+}
+
+TEST(Evaluate, ARankWithoutSamplesTakesPart) {
+  const auto data = random_data(2);
+  run_ranks(3, [&](World& world) {
+    const Task task = classification_task(small_classifier());
+    EXPECT_EQ(evaluate(task, *data, world).samples, 2);
+  });
+}
+
+TEST(Evaluate, RestoresTheModeItFound) {
+  const auto data = random_data(10);
+  torch::nn::Sequential module(torch::nn::Linear(4, 3), torch::nn::Dropout(0.5));
+  const Task task = classification_task(module);
+  module->train();
+  const EvalResult in_training = evaluate(task, *data, solo());
+  EXPECT_TRUE(module->is_training());
+  module->eval();
+  const EvalResult in_evaluation = evaluate(task, *data, solo());
+  EXPECT_FALSE(module->is_training());
+  EXPECT_EQ(in_training.loss, in_evaluation.loss);  // dropout was off in both
+  module->train();
+  Task throwing = task;
+  throwing.forward = [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no"); };
+  EXPECT_THROW((void)evaluate(throwing, *data, solo()), std::runtime_error);
+  EXPECT_TRUE(module->is_training());
+  EXPECT_TRUE(at::GradMode::is_enabled());
+}
+
+TEST(Evaluate, TouchesNeitherGradientsNorRandomNumbers) {
+  const auto data = random_data(10);
+  torch::nn::Sequential module = small_classifier();
+  const Task task = classification_task(module);
+  module->forward(torch::randn({2, 4})).sum().backward();
+  const at::Tensor grad = module->parameters()[0].grad().clone();
+  torch::manual_seed(3);
+  const at::Tensor expected = torch::randn({3});
+  torch::manual_seed(3);
+  (void)evaluate(task, *data, solo(), {.precision = Precision::kBf16});
+  EXPECT_TRUE(same_bytes(torch::randn({3}), expected));
+  EXPECT_TRUE(same_bytes(module->parameters()[0].grad(), grad));
+}
+
+TEST(Evaluate, UsesThePrecisionAsked) {
+  const auto data = random_data(50);
+  torch::nn::Sequential module = small_classifier();
+  Task task = classification_task(module);
+  std::vector<at::ScalarType> types;
+  task.forward = [&, module](const at::Tensor& x) mutable {
+    const at::Tensor scores = module->forward(x);
+    types.push_back(scores.scalar_type());
+    return scores;
+  };
+  const EvalResult fp32 = evaluate(task, *data, solo());
+  const EvalResult bf16 = evaluate(task, *data, solo(), {.precision = Precision::kBf16});
+  EXPECT_THAT(types, ElementsAre(at::kFloat, at::kBFloat16));
+  EXPECT_NE(fp32.loss, bf16.loss);
+  EXPECT_NEAR(fp32.loss, bf16.loss, 0.02);
+}
+
+TEST(Evaluate, EndsEarlyWhenAsked) {
+  const auto data = random_data(10);
+  const Task task = classification_task(small_classifier());
+  int64_t num_batches = 0;
+  const EvalResult result = evaluate(task, *data, solo(),
+                                     {.batch_size = 2, .should_stop = [&] { return ++num_batches > 3; }});
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.samples, 6);
+  EXPECT_EQ(num_batches, 4);
+}
+
+TEST(Evaluate, BatchesComeInOrderWithTheirScores) {
+  const at::Tensor scores = torch::randn({7, 3});
+  const at::Tensor targets = torch::randint(3, {7}, at::kLong);
+  const TensorDataset data({"hand", {3}, 3}, scores, targets);
+  std::vector<int64_t> firsts;
+  std::vector<at::Tensor> seen_scores;
+  std::vector<at::Tensor> seen_targets;
+  (void)evaluate(echo_task(), data, solo(),
+                 {.batch_size = 3, .on_batch = [&](int64_t first, const at::Tensor& s, const at::Tensor& t) {
+                    firsts.push_back(first);
+                    seen_scores.push_back(s);
+                    seen_targets.push_back(t);
+                  }});
+  EXPECT_THAT(firsts, ElementsAre(0, 3, 6));
+  EXPECT_TRUE(same_bytes(at::cat(seen_scores), scores));
+  EXPECT_TRUE(same_bytes(at::cat(seen_targets), targets));
+}
+
+TEST(Evaluate, NotFiniteScoresShowInTheLoss) {
+  at::Tensor scores = torch::zeros({4, 3});
+  scores[2][1] = NAN;
+  const TensorDataset data({"hand", {3}, 3}, scores, torch::zeros({4}, at::kLong));
+  EXPECT_TRUE(std::isnan(evaluate(echo_task(), data, solo()).loss));
+}
+
+}  // namespace
+}  // namespace gradstep::testing

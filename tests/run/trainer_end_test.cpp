@@ -1,0 +1,243 @@
+// How runs end: with the data, by a request to stop, early, or diverged (cases D3, D6); and when they are evaluated.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "gradstep/base/error.h"
+#include "support/message_of.h"
+#include "support/small_run.h"
+
+namespace gradstep::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<int64_t> evaluated_updates(const RecordingSink& sink) {
+  std::vector<int64_t> updates;
+  for (const EvalRow& row : sink.evals) updates.push_back(row.update);
+  return updates;
+}
+
+// SGD whose first update throws the weights so far that nothing is finite afterwards.
+void explode(RunConfig& config) {
+  config.opt = "sgd";
+  config.sched = "constant";
+  config.lr = 1e38;
+}
+
+TEST(RunEnds, WithTheDataEvenIfSkipsLeaveUpdatesOpen) {
+  SmallRun run(9);
+  explode(run.config);
+  run.config.epochs = 3;
+  const RunEnd end = run.run();
+  EXPECT_EQ(run.sink.windows.size(), 9U);
+  EXPECT_EQ(end.update, 1);
+  EXPECT_EQ(end.skipped_total, 8);
+  EXPECT_EQ(end.total_updates, 9);
+  EXPECT_EQ(end.reason, "done");
+}
+
+TEST(RunEnds, WithMaxStepsFurtherWindowsAreDrawn) {
+  SmallRun run(9);
+  // A gradient of one sample alone, times the first scale of 65536, overflows in fp16 once the activations have grown a little.
+  run.config.precision = "fp16";
+  run.config.batch_size = run.config.grad_accum_steps = 1;
+  run.config.max_steps = 12;
+  run.config.opt = "sgd";
+  run.config.lr = 3;
+  run.config.sched = "constant";
+  const RunEnd end = run.run();
+  EXPECT_GT(end.skipped_total, 0);
+  EXPECT_EQ(end.update, 12);
+  EXPECT_EQ(run.sink.windows.size(), static_cast<size_t>(12 + end.skipped_total));
+  EXPECT_LT(run.sink.windows.back().step.loss_scale, 65536);
+}
+
+TEST(RunEnds, D3_DivergedKeepsTheLastGoodModel) {
+  SmallRun run(9);
+  explode(run.config);
+  run.config.max_steps = 100;
+  run.out.write("model.safetensors", "the last good one");
+  const std::string message = message_of<Diverged>([&] { run.run(); });
+  EXPECT_THAT(message, AllOf(HasSubstr("window 21"), HasSubstr("first in "), HasSubstr("--lr"), Not(HasSubstr("\n"))));
+  EXPECT_EQ(run.out.read("model.safetensors"), "the last good one");
+  EXPECT_EQ(run.out.num_entries(), 1);
+  ASSERT_EQ(run.sink.windows.size(), 21U);  // one update, then 20 skips, the last of which has its row
+  EXPECT_TRUE(run.sink.windows.back().step.diverged);
+  EXPECT_TRUE(run.sink.windows.back().step.skipped);
+  EXPECT_FALSE(run.sink.windows.back().step.first_non_finite.empty());
+  EXPECT_THAT(message, HasSubstr(run.sink.windows.back().step.first_non_finite));
+  EXPECT_GE(run.sink.num_flushes, 1);
+  EXPECT_TRUE(run.sink.ends.empty());
+  EXPECT_EQ(Diverged("").exit_code(), ExitCode::kDiverged);
+}
+
+TEST(RunEnds, D6_NotFiniteShowsInItsOwnRow) {
+  SmallRun run(9);
+  explode(run.config);
+  run.config.epochs = 1;
+  run.run();
+  EXPECT_TRUE(std::isfinite(run.sink.windows[0].step.loss));
+  EXPECT_FALSE(run.sink.windows[0].step.skipped);
+  for (size_t i = 1; i < 3; ++i) {
+    const StepReport& step = run.sink.windows[i].step;
+    EXPECT_FALSE(std::isfinite(step.loss) && std::isfinite(step.grad_norm)) << i;
+    EXPECT_TRUE(step.skipped);
+    EXPECT_EQ(step.skipped_total, static_cast<int64_t>(i));
+    EXPECT_EQ(step.update, 1);
+    EXPECT_EQ(step.lr, 1e38);  // of the update that did not happen
+  }
+}
+
+TEST(RunEnds, AStopFinishesTheUpdateUnderWayAndWritesTheModel) {
+  SmallRun run(9);
+  run.config.epochs = 3;
+  run.sink.on_window = [&](const WindowRow& row) {
+    if (row.step.window == 4) run.stop.request(ExitCode::kSigterm);
+  };
+  const RunEnd end = run.run();
+  EXPECT_EQ(end.update, 4);
+  EXPECT_EQ(end.reason, "SIGTERM");
+  EXPECT_TRUE(run.sink.evals.empty());  // whoever wants to leave does not wait for an evaluation
+  EXPECT_EQ(run.model().metadata.at("gradstep.update"), "4");
+  EXPECT_EQ(run.sink.ends.size(), 1U);
+}
+
+TEST(RunEnds, AStopBeforeTheFirstUpdateWritesTheModelToo) {
+  SmallRun run(9);
+  run.stop.request(ExitCode::kSigusr1);
+  const RunEnd end = run.run();
+  EXPECT_EQ(end.update, 0);
+  EXPECT_EQ(end.reason, "SIGUSR1");
+  EXPECT_EQ(run.model().metadata.at("gradstep.update"), "0");
+}
+
+// 2,500 samples are three evaluation batches; a request that comes before them ends the evaluation without a row.
+TEST(RunEnds, AStopCutsAnEvaluationShort) {
+  SmallRun run(9, 2500);
+  run.config.epochs = 2;
+  run.config.eval_interval = {1, Interval::Unit::kEpochs};
+  run.sink.on_window = [&](const WindowRow& row) {
+    if (row.step.window == 3) run.stop.request(ExitCode::kSigint);
+  };
+  const RunEnd end = run.run();
+  EXPECT_EQ(end.update, 3);
+  EXPECT_EQ(end.reason, "SIGINT");
+  EXPECT_TRUE(run.sink.evals.empty());
+  EXPECT_FALSE(std::filesystem::exists(run.out.file("best.safetensors")));
+  EXPECT_TRUE(std::filesystem::exists(run.out.file("model.safetensors")));
+}
+
+TEST(RunEnds, ARequestAfterTheLastEvaluationFindsTheRunDone) {
+  SmallRun run(9);
+  run.sink.on_eval = [&](const EvalRow&) { run.stop.request(ExitCode::kSigterm); };
+  EXPECT_EQ(run.run().reason, "done");
+}
+
+TEST(RunEnds, ARequestBeforeTheLastEvaluationDoesNot) {
+  SmallRun run(9);
+  run.sink.on_window = [&](const WindowRow& row) {
+    if (row.step.window == 3) run.stop.request(ExitCode::kSigterm);
+  };
+  const RunEnd end = run.run();
+  EXPECT_EQ(end.update, end.total_updates);
+  EXPECT_EQ(end.reason, "SIGTERM");
+}
+
+TEST(RunEnds, EarlyStopAfterEvaluationsWithoutABetterOne) {
+  SmallRun run(9);
+  run.config.epochs = 50;
+  run.config.lr = 0;  // nothing ever gets better than the first evaluation
+  run.config.eval_interval = {1, Interval::Unit::kEpochs};
+  run.config.early_stop_patience = 2;
+  const RunEnd end = run.run();
+  EXPECT_EQ(end.reason, "early stop");
+  EXPECT_EQ(end.update, 9);
+  EXPECT_THAT(evaluated_updates(run.sink), ElementsAre(3, 6, 9));
+  EXPECT_TRUE(run.sink.evals[0].best);
+  EXPECT_FALSE(run.sink.evals[1].best);
+  EXPECT_EQ(end.best_eval->update, 3);
+  EXPECT_EQ(run.model("best.safetensors").metadata.at("gradstep.update"), "3");
+  EXPECT_EQ(run.model().metadata.at("gradstep.update"), "9");
+}
+
+TEST(RunEnds, ACompleteRunIsDoneHoweverItsLastEvaluationCameOut) {
+  SmallRun run(9);
+  run.config.epochs = 3;
+  run.config.lr = 0;
+  run.config.eval_interval = {1, Interval::Unit::kEpochs};
+  run.config.early_stop_patience = 2;
+  EXPECT_EQ(run.run().reason, "done");
+  run.config.eval_interval = {6, Interval::Unit::kUpdates};  // the last evaluation is the one at the end
+  run.config.early_stop_patience = 1;
+  EXPECT_EQ(run.run().reason, "done");
+}
+
+TEST(RunEnds, BestIsTheBestByAccuracy) {
+  SmallRun run(60, 40);
+  run.config.epochs = 12;
+  run.config.lr = 3e-2;
+  run.config.eval_interval = {1, Interval::Unit::kEpochs};
+  const RunEnd end = run.run();
+  double best = -1;
+  int64_t best_update = 0;
+  for (const EvalRow& row : run.sink.evals) {
+    EXPECT_EQ(row.best, row.val_acc > best) << row.update;
+    if (row.val_acc <= best) continue;
+    best = row.val_acc;
+    best_update = row.update;
+  }
+  EXPECT_EQ(end.best_eval->val_acc, best);
+  EXPECT_EQ(run.model("best.safetensors").metadata.at("gradstep.update"), std::to_string(best_update));
+}
+
+TEST(RunEnds, ANotFiniteEvaluationIsNeverTheBest) {
+  SmallRun run(9);
+  explode(run.config);
+  run.config.epochs = 2;
+  run.config.eval_interval = {1, Interval::Unit::kEpochs};
+  const RunEnd end = run.run();
+  ASSERT_EQ(run.sink.evals.size(), 2U);
+  EXPECT_FALSE(std::isfinite(run.sink.evals[0].val_loss));
+  EXPECT_FALSE(run.sink.evals[0].best);
+  EXPECT_FALSE(end.best_eval.has_value());
+  EXPECT_FALSE(std::filesystem::exists(run.out.file("best.safetensors")));
+}
+
+TEST(RunEnds, EvaluationsByUpdatesEpochsSecondsOrOnlyAtTheEnd) {
+  SmallRun run(9);  // 3 windows an epoch
+  run.config.epochs = 4;
+  const auto evaluated = [&](Interval interval) {
+    run.config.eval_interval = interval;
+    run.run();
+    return evaluated_updates(run.sink);
+  };
+  EXPECT_THAT(evaluated({}), ElementsAre(12));
+  EXPECT_THAT(evaluated({5, Interval::Unit::kUpdates}), ElementsAre(5, 10, 12));
+  EXPECT_THAT(evaluated({4, Interval::Unit::kUpdates}), ElementsAre(4, 8, 12));  // not twice at the end
+  EXPECT_THAT(evaluated({2, Interval::Unit::kEpochs}), ElementsAre(6, 12));
+  EXPECT_THAT(evaluated({3600, Interval::Unit::kSeconds}), ElementsAre(12));
+  EXPECT_EQ(evaluated({1e-9, Interval::Unit::kSeconds}).size(), 12U);
+}
+
+TEST(RunEnds, EvaluationChangesNothingOfTheTraining) {
+  SmallRun run(50);
+  run.config.epochs = 3;
+  run.config.dropout = 0.5;
+  run.run();
+  const std::vector<at::Tensor> weights = run.weights();
+  const std::vector<double> losses = run.losses();
+  run.config.eval_interval = {1, Interval::Unit::kUpdates};
+  run.run();
+  EXPECT_TRUE(same_bytes(run.weights(), weights));
+  EXPECT_EQ(run.losses(), losses);
+}
+
+}  // namespace
+}  // namespace gradstep::testing
