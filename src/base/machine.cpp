@@ -57,8 +57,8 @@ std::vector<std::string> folders_down(const std::string& root, const std::string
   return folders;
 }
 
-// The process's group by a line "number:controllers:/group" of its cgroup file. Version 2 has one line, without controllers;
-// version 1 has a tree for each controller.
+// The process's group by a line "number:controllers:/group" of its cgroup file. Version 2 has one line,
+// without controllers; version 1 has a tree for each controller.
 std::string group_of(const std::string& membership, const std::string& controller) {
   std::ifstream file(membership);
   for (std::string line; std::getline(file, line);) {
@@ -79,7 +79,8 @@ double cores_of(const std::string& quota, const std::string& period) {
   return static_cast<double>(microseconds) / static_cast<double>(of);
 }
 
-// Cores by the tightest quota of version 2 (cpu.max: "200000 100000") or 1 (cpu.cfs_quota_us); infinity without one.
+// Cores by the tightest quota of version 2 (cpu.max: "200000 100000") or 1 (cpu.cfs_quota_us); infinity
+// without one.
 double quota_cores(const std::string& root, const std::string& membership) {
   double cores = std::numeric_limits<double>::infinity();
   for (const std::string& folder : folders_down(root, group_of(membership, ""))) {
@@ -88,7 +89,8 @@ double quota_cores(const std::string& root, const std::string& membership) {
     cores = std::min(cores, cores_of(quota, period));
   }
   for (const std::string& folder : folders_down(root + "/cpu", group_of(membership, "cpu"))) {
-    cores = std::min(cores, cores_of(first_word(folder + "/cpu.cfs_quota_us"), first_word(folder + "/cpu.cfs_period_us")));
+    cores = std::min(
+        cores, cores_of(first_word(folder + "/cpu.cfs_quota_us"), first_word(folder + "/cpu.cfs_period_us")));
   }
   return cores;
 }

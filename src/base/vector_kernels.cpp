@@ -1,5 +1,6 @@
 // no torch
-// Plain loops that the compiler turns into vector code; the loader picks the best of the clones for the processor.
+// Plain loops that the compiler turns into vector code; the loader picks the best of the clones for the
+// processor.
 #include "base/vector_kernels.h"
 
 // Sanitizers run before the loader has resolved such functions, so there the plain one serves.

@@ -34,7 +34,8 @@ Source open_data(const EvalOptions& options, const ModelInfo& info) {
   Source source;
   source.dataset = options.dataset.empty() ? info.dataset.name : options.dataset;
   source.data_dir = options.data_dir;
-  if (source.data_dir.empty() && source.dataset == info.dataset.name && std::filesystem::is_directory(info.data_dir)) {
+  if (source.data_dir.empty() && source.dataset == info.dataset.name &&
+      std::filesystem::is_directory(info.data_dir)) {
     source.data_dir = info.data_dir;
   }
   if (source.data_dir.empty()) source.data_dir = default_data_dir(source.dataset);
@@ -80,7 +81,8 @@ class PredictionTable {
   std::string text_ = "sample,target,prediction,probability\n";
 };
 
-void print_json(const EvalResult& result, const Source& source, Precision precision, const std::string& path) {
+void print_json(const EvalResult& result, const Source& source, Precision precision,
+                const std::string& path) {
   nlohmann::ordered_json json{{"model", path},
                               {"dataset", source.dataset},
                               {"part", source.part},
@@ -123,7 +125,8 @@ void flush_result() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   const int error = errno == 0 ? EIO : errno;
-  if (error != EPIPE) throw std::system_error(error, std::generic_category(), "cannot write the result to stdout");
+  if (error != EPIPE)
+    throw std::system_error(error, std::generic_category(), "cannot write the result to stdout");
 }
 
 }  // namespace
@@ -145,7 +148,8 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
                                    .batch_size = options.batch_size,
                                    .should_stop = [&stop] { return stop.requested(); }};
   if (!options.predictions_path.empty()) {
-    evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const at::Tensor& targets) {
+    evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores,
+                                               const at::Tensor& targets) {
       predictions.add(first, scores, targets);
     };
   }

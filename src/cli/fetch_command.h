@@ -13,8 +13,9 @@ struct FetchOptions {
   bool quiet = false;    // nothing is printed
 };
 
-// Files that are there and right are named and left. Returns the exit code; prints to `out`, with a bar that redraws itself where
-// that is a terminal. Throws ConfigError for an unknown name, DataError when a file cannot be had or stored.
+// Files that are there and right are named and left. Returns the exit code; prints to `out`, with a bar that
+// redraws itself where that is a terminal. Throws ConfigError for an unknown name, DataError when a file
+// cannot be had or stored.
 int run_fetch(const FetchOptions& options, std::FILE* out, bool is_terminal);
 
 }  // namespace gradstep

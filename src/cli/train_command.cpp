@@ -19,19 +19,20 @@ namespace gradstep {
 namespace {
 
 void show_plan(const RunConfig& config, const Trainer& trainer) {
-  for (const std::string& warning : trainer.warnings()) std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+  for (const std::string& warning : trainer.warnings())
+    std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
   if (config.quiet && !config.dry_run) return;
   std::fputs(format_plan(trainer.plan()).c_str(), stdout);
   std::fflush(stdout);
 }
 
 void write_config(const RunConfig& config, const OutputDir& dir) {
-  const std::string text =
-      resolved_config_toml(config, std::string(version()), std::string(git_commit()));
+  const std::string text = resolved_config_toml(config, std::string(version()), std::string(git_commit()));
   atomic_write(posix_file_system(), dir.file("config.toml"), {text});
 }
 
-// Opens config.output_dir; without one a folder named after the time, with a number where another run began in the same second.
+// Opens config.output_dir; without one a folder named after the time, with a number where another run began
+// in the same second.
 void open_folder(RunConfig& config, std::optional<OutputDir>& dir) {
   if (!config.output_dir.empty()) {
     dir.emplace(config.output_dir);
@@ -69,11 +70,12 @@ int run_train(const RunConfig& asked, StopToken& stop) {
   write_config(trainer.settled_config(), dir);
   SinkList sinks;
   sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
-  sinks.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
-                                                                 .total_updates = trainer.plan().total_updates,
-                                                                 .is_terminal = is_terminal(stdout),
-                                                                 .quiet = config.quiet,
-                                                                 .width = terminal_width(stdout)}));
+  sinks.add(
+      std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
+                                                           .total_updates = trainer.plan().total_updates,
+                                                           .is_terminal = is_terminal(stdout),
+                                                           .quiet = config.quiet,
+                                                           .width = terminal_width(stdout)}));
   const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
   // A signal that came when everything was done ends nothing.
   const bool stopped = stop.requested() && end.reason == stop_name(stop.reason());

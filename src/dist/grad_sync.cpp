@@ -1,4 +1,5 @@
-// All gradients travel in one flat buffer, with a flag a parameter behind them that says whether the rank had one.
+// All gradients travel in one flat buffer, with a flag a parameter behind them that says whether the rank had
+// one.
 #include "gradstep/dist/grad_sync.h"
 
 #include <ATen/ATen.h>

@@ -14,8 +14,9 @@ at::Tensor normalize_bytes(const at::Tensor& inputs) {
   at::Tensor out = at::empty(inputs.sizes(), inputs.options().dtype(at::kFloat));
   const uint8_t* bytes = inputs.const_data_ptr<uint8_t>();
   float* floats = out.mutable_data_ptr<float>();
-  at::parallel_for(0, inputs.numel(), /*grain_size=*/1 << 15,
-                   [&](int64_t begin, int64_t end) { normalize_bytes_kernel(bytes + begin, floats + begin, end - begin); });
+  at::parallel_for(0, inputs.numel(), /*grain_size=*/1 << 15, [&](int64_t begin, int64_t end) {
+    normalize_bytes_kernel(bytes + begin, floats + begin, end - begin);
+  });
   return out;
 }
 

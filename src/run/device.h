@@ -9,7 +9,8 @@
 
 namespace gradstep {
 
-// "auto" (an accelerator where there is one), "cpu", "cuda", "cuda:N" -> device. Throws ConfigError when it is not there.
+// "auto" (an accelerator where there is one), "cpu", "cuda", "cuda:N" -> device. Throws ConfigError when it
+// is not there.
 [[nodiscard]] c10::Device parse_device(const std::string& text);
 
 // Number of compute threads: as asked, or the cores within the cgroup's quota.

@@ -25,7 +25,8 @@ class EvalModeGuard {
   bool was_training_;
 };
 
-// Everything the ranks add up, in one fp64 vector on the device: loss, hits, top-5 hits, samples, then per class samples and hits.
+// Everything the ranks add up, in one fp64 vector on the device: loss, hits, top-5 hits, samples, then per
+// class samples and hits.
 struct Sums {
   static constexpr int64_t kLoss = 0, kHits = 1, kTop5 = 2, kSamples = 3, kClasses = 4;
   Sums(int64_t num_classes, at::Device device)

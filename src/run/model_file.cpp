@@ -29,8 +29,9 @@ class MetadataReader {
   std::string text(const std::string& key) const {
     const auto found = metadata_.find("gradstep." + key);
     if (found != metadata_.end()) return found->second;
-    throw CheckpointError(path_ + ": no \"gradstep." + key +
-                          "\" in its metadata: not a model file of gradstep; give the model.safetensors of a run");
+    throw CheckpointError(
+        path_ + ": no \"gradstep." + key +
+        "\" in its metadata: not a model file of gradstep; give the model.safetensors of a run");
   }
   template <typename Number>
   Number number(const std::string& key) const {
@@ -48,7 +49,8 @@ class MetadataReader {
       int64_t size = 0;
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
       if (error != std::errc() || end != part.data() + part.size() || size < 1 || size > kMaxInputs / numel) {
-        throw CheckpointError(path_ + ": metadata gradstep." + key + " is \"" + text(key) + "\", not a shape");
+        throw CheckpointError(path_ + ": metadata gradstep." + key + " is \"" + text(key) +
+                              "\", not a shape");
       }
       numel *= size;
       sizes.push_back(size);
@@ -94,7 +96,8 @@ void check_ranges(const std::string& path, const ModelInfo& info) {
       {"val_fraction", info.val_fraction >= 0 && info.val_fraction < 1},
       {"update", info.update >= 0}};
   for (const auto& [key, good] : checks) {
-    if (!good) throw CheckpointError(path + ": metadata gradstep." + key + " is out of range; use another file");
+    if (!good)
+      throw CheckpointError(path + ": metadata gradstep." + key + " is out of range; use another file");
   }
 }
 
@@ -127,8 +130,8 @@ NamedTensors state_of(const torch::nn::Module& module) {
   return state;
 }
 
-// Sizes in the metadata are not trusted: the module is built only when the file holds as many numbers as its two matrices have,
-// so that a small file cannot ask for much memory.
+// Sizes in the metadata are not trusted: the module is built only when the file holds as many numbers as its
+// two matrices have, so that a small file cannot ask for much memory.
 void check_sizes(const std::string& path, const ModelInfo& info, const SafetensorsFile& file) {
   int64_t num_inputs = 1;
   for (const int64_t size : info.dataset.input_shape) num_inputs *= size;
@@ -139,7 +142,8 @@ void check_sizes(const std::string& path, const ModelInfo& info, const Safetenso
   }
   // Products stay below 2^53: each factor is checked before.
   if (info.model.hidden * (num_inputs + info.dataset.num_classes) > file_elements) {
-    throw CheckpointError(path + ": holds fewer numbers than a model of the sizes in its metadata has; use another file");
+    throw CheckpointError(
+        path + ": holds fewer numbers than a model of the sizes in its metadata has; use another file");
   }
 }
 
@@ -151,14 +155,15 @@ void copy_state(const std::string& path, const SafetensorsFile& file, const torc
     if (found == stored.end()) throw CheckpointError(path + ": tensor " + name + " is missing");
     if (found->second.sizes() != tensor.sizes() || found->second.scalar_type() != tensor.scalar_type()) {
       std::ostringstream text;
-      text << path << ": tensor " << name << " is " << found->second.scalar_type() << " " << found->second.sizes()
-           << ", the model needs " << tensor.scalar_type() << " " << tensor.sizes();
+      text << path << ": tensor " << name << " is " << found->second.scalar_type() << " "
+           << found->second.sizes() << ", the model needs " << tensor.scalar_type() << " " << tensor.sizes();
       throw CheckpointError(text.str());
     }
     tensor.copy_(found->second);
     stored.erase(found);
   }
-  if (!stored.empty()) throw CheckpointError(path + ": tensor " + stored.begin()->first + " is not of this model");
+  if (!stored.empty())
+    throw CheckpointError(path + ": tensor " + stored.begin()->first + " is not of this model");
 }
 
 }  // namespace

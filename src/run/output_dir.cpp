@@ -50,17 +50,20 @@ int lock(const std::string& dir) {
   for (;;) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
-      throw ConfigError("--output-dir " + dir + ": cannot write there: " + std::strerror(errno) + "; choose another");
+      throw ConfigError("--output-dir " + dir + ": cannot write there: " + std::strerror(errno) +
+                        "; choose another");
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       if (error != EWOULDBLOCK) {
         close(fd);
-        throw ConfigError("--output-dir " + dir + ": cannot be locked: " + std::strerror(error) + "; choose another disk");
+        throw ConfigError("--output-dir " + dir + ": cannot be locked: " + std::strerror(error) +
+                          "; choose another disk");
       }
       const std::string owner = first_line(path);
       close(fd);
-      throw ConfigError("--output-dir " + dir + ": in use by " + owner + "; wait for it or choose another folder");
+      throw ConfigError("--output-dir " + dir + ": in use by " + owner +
+                        "; wait for it or choose another folder");
     }
     if (is_current(fd, path)) return fd;
     close(fd);
@@ -71,15 +74,20 @@ void refuse_used(const std::string& dir) {
   bool foreign = false;
   std::error_code error;
   const fs::directory_iterator entries(dir, error);
-  if (error) throw ConfigError("--output-dir " + dir + ": cannot be read: " + error.message() + "; choose another");
+  if (error)
+    throw ConfigError("--output-dir " + dir + ": cannot be read: " + error.message() + "; choose another");
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
-    if (name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" || name == "checkpoints") {
-      throw ConfigError("--output-dir " + dir + ": holds a run already; choose another folder or remove that one");
+    if (name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
+        name == "checkpoints") {
+      throw ConfigError("--output-dir " + dir +
+                        ": holds a run already; choose another folder or remove that one");
     }
     foreign = foreign || name != kLockName;
   }
-  if (foreign) throw ConfigError("--output-dir " + dir + ": holds files that are not of a run; choose an empty or new folder");
+  if (foreign)
+    throw ConfigError("--output-dir " + dir +
+                      ": holds files that are not of a run; choose an empty or new folder");
 }
 
 void write_owner(int fd) {

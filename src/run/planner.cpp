@@ -11,22 +11,27 @@ namespace gradstep {
 namespace {
 
 std::string describe_end(const RunConfig& config) {
-  const auto count = [](int64_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); };
+  const auto count = [](int64_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
   const std::string epochs = count(config.epochs.value_or(1), "epoch");
   if (!config.max_steps) return "after " + epochs;
   const std::string updates = count(*config.max_steps, "update");
-  return config.epochs ? "after " + epochs + " or " + updates + ", whichever comes first" : "after " + updates;
+  return config.epochs ? "after " + epochs + " or " + updates + ", whichever comes first"
+                       : "after " + updates;
 }
 
 std::string describe_schedule(const RunConfig& config) {
-  std::string text = config.sched + ", " + std::to_string(config.warmup_steps) + " warm-up updates, peak " + shortest(config.lr);
+  std::string text = config.sched + ", " + std::to_string(config.warmup_steps) + " warm-up updates, peak " +
+                     shortest(config.lr);
   return config.sched == "constant" ? text : text + ", min " + shortest(config.min_lr);
 }
 
 std::string describe_optimizer(const RunConfig& config) {
   std::string text = config.opt;
   if (config.opt == "adamw") {
-    text += ", betas " + shortest(config.beta1) + " " + shortest(config.beta2) + ", eps " + shortest(config.eps);
+    text +=
+        ", betas " + shortest(config.beta1) + " " + shortest(config.beta2) + ", eps " + shortest(config.eps);
   } else {
     text += ", momentum " + shortest(config.momentum) + (config.nesterov ? ", nesterov" : "");
   }
@@ -98,8 +103,8 @@ EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
           .seed = config.seed};
 }
 
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine, World& world,
-               RunPlan& plan) {
+void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine,
+               World& world, RunPlan& plan) {
   plan.train_samples = sampler.num_samples();
   plan.world_size = world.size();
   plan.micro_batch = config.batch_size;

@@ -16,7 +16,8 @@ struct RunLength {
   int64_t max_updates = 0;    // updates applied; 0: no bound
   int64_t max_windows = 0;    // windows consumed; 0: no bound (then further epochs are begun)
   [[nodiscard]] bool reached(const EngineCounters& counters) const {
-    return (max_updates > 0 && counters.updates >= max_updates) || (max_windows > 0 && counters.windows >= max_windows);
+    return (max_updates > 0 && counters.updates >= max_updates) ||
+           (max_windows > 0 && counters.windows >= max_windows);
   }
 };
 // T = max_steps, or epochs * windows of an epoch, or the smaller of both (design section 4.6).
@@ -39,7 +40,7 @@ class DueTimer {
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);
 
 // Fills what follows from settings, sampler and model: batch, length, schedule, groups, bytes.
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine, World& world,
-               RunPlan& plan);
+void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine,
+               World& world, RunPlan& plan);
 
 }  // namespace gradstep

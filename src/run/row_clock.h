@@ -34,7 +34,9 @@ class RowClock {
   [[nodiscard]] double seconds() const { return to_seconds(Clock::now() - begin_); }
 
  private:
-  static double to_seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+  static double to_seconds(Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  }
   Clock::time_point begin_{}, last_row_{}, data_ready_{}, memory_read_{};
   int64_t memory_ = 0;
 };

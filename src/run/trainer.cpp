@@ -21,7 +21,8 @@ namespace {
 
 DatasetPair load_data(const RunConfig& config) {
   if (config.val_fraction > 0) {
-    return split_validation(load_dataset(config.dataset, config.data_dir, Split::kTrain), config.val_fraction, config.seed);
+    return split_validation(load_dataset(config.dataset, config.data_dir, Split::kTrain), config.val_fraction,
+                            config.seed);
   }
   // Both parts are unpacked at the same time.
   auto test = std::async(std::launch::async,
@@ -45,7 +46,8 @@ Batch probe_batch(const Dataset& dataset, int64_t micro_batch) {
 }
 
 PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Dataset& train) {
-  PrecisionChoice choice = choose_precision(task, probe_batch(train, config.batch_size), config.precision, config.matmul);
+  PrecisionChoice choice =
+      choose_precision(task, probe_batch(train, config.batch_size), config.precision, config.matmul);
   use_matmul(choice.matmul);
   return choice;
 }
@@ -69,7 +71,8 @@ class Trainer::Impl {
         task_((check_warmup(config.warmup_steps, length_.total_updates),
                build_task(config, data_.train->spec(), device_))),
         precision_(settle_precision(config, task_, *data_.train)),
-        engine_(task_, with_precision(engine_options(config, length_.total_updates), precision_.precision), world),
+        engine_(task_, with_precision(engine_options(config, length_.total_updates), precision_.precision),
+                world),
         eval_timer_(config.eval_interval, sampler_.windows_per_epoch()) {
     if (!precision_.warning.empty()) warnings_.push_back(precision_.warning);
     plan_.dataset = config.dataset + " in " + data_dir();
@@ -129,7 +132,8 @@ class Trainer::Impl {
   std::optional<EvalRow> best_eval_;
 };
 
-RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir) {
+RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
+                          const std::string& output_dir) {
   file_system_ = &file_system;
   output_dir_ = output_dir;
   Loader loader(data_.train, sampler_,
@@ -147,8 +151,9 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
     if (world_.rank() == 0) sinks.window(row);
     if (row.step.diverged) {
       sinks.flush();
-      throw Diverged("diverged at window " + std::to_string(row.step.window) + ": too many updates in a row were not " +
-                     "finite, first in " + row.step.first_non_finite + "; lower --lr or set --clip-grad");
+      throw Diverged("diverged at window " + std::to_string(row.step.window) +
+                     ": too many updates in a row were not " + "finite, first in " +
+                     row.step.first_non_finite + "; lower --lr or set --clip-grad");
     }
     const EngineCounters& counters = engine_.counters();
     if (eval_timer_.due(counters.updates, counters.windows, clock_.seconds())) evaluate_now(sinks, stop);
@@ -158,8 +163,9 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
 
 void Trainer::Impl::evaluate_now(Sink& sinks, const StopToken& stop) {
   const auto pause = clock_.pause();
-  const EvalResult result = evaluate(task_, *data_.test, world_,
-                                     {.precision = precision_.precision, .should_stop = [&] { return stop.requested(); }});
+  const EvalResult result =
+      evaluate(task_, *data_.test, world_,
+               {.precision = precision_.precision, .should_stop = [&] { return stop.requested(); }});
   if (!result.complete) return;
   EvalRow row{.update = engine_.counters().updates,
               .epoch = epoch_,
@@ -196,7 +202,8 @@ RunEnd Trainer::Impl::finish(Sink& sinks, const StopToken& stop) {
   return end;
 }
 
-// A run with nothing left to do is done, whoever asked it to stop in its last moment, and however its last evaluation came out.
+// A run with nothing left to do is done, whoever asked it to stop in its last moment, and however its last
+// evaluation came out.
 std::string Trainer::Impl::end_reason(const StopToken& stop) const {
   if (length_.reached(engine_.counters()) && measured_last_update()) return "done";
   if (stop.requested()) return stop_name(stop.reason());
@@ -221,7 +228,8 @@ Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->plan_; }
 RunConfig Trainer::settled_config() const { return impl_->settled_config(); }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }
-RunEnd Trainer::run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir) {
+RunEnd Trainer::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
+                    const std::string& output_dir) {
   return impl_->run(sinks, stop, file_system, output_dir);
 }
 

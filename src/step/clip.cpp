@@ -62,7 +62,8 @@ void clip_by_norm_(std::vector<at::Tensor>& grads, const at::Tensor& norm, doubl
     at::_foreach_mul_(grads, at::clamp_max(max_norm / (norm + 1e-6), 1.0));
     return;
   }
-  // The same fp32 operations on the host, which sees the number for free: x * 1 is x, so the pass over the gradients is saved.
+  // The same fp32 operations on the host, which sees the number for free: x * 1 is x, so the pass over the
+  // gradients is saved.
   const float reciprocal = 1.0F / (norm.item<float>() + 1e-6F);
   const float coefficient = reciprocal * static_cast<float>(max_norm);
   if (!(coefficient >= 1.0F)) at::_foreach_mul_(grads, coefficient);

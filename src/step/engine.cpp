@@ -12,25 +12,30 @@
 namespace gradstep {
 namespace {
 
-// Inputs up to this size are prepared once a window: more would fall out of the processor's cache before it is used.
+// Inputs up to this size are prepared once a window: more would fall out of the processor's cache before it
+// is used.
 constexpr int64_t kPrepareAtOnceBytes = int64_t{1} << 20;
 
-// Trainable parameters by name, each tensor once: named_parameters() lists a shared one under every name it has.
+// Trainable parameters by name, each tensor once: named_parameters() lists a shared one under every name it
+// has.
 NamedTensors trainable_parameters(const torch::nn::Module& module) {
   NamedTensors parameters;
   std::vector<const void*> seen;
   for (const auto& item : module.named_parameters()) {
     const void* identity = item.value().unsafeGetTensorImpl();
-    if (!item.value().requires_grad() || std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;
+    if (!item.value().requires_grad() || std::find(seen.begin(), seen.end(), identity) != seen.end())
+      continue;
     if (item.value().scalar_type() != at::kFloat) {
-      throw ConfigError("parameter " + item.key() + " is " + c10::toString(item.value().scalar_type()) +
-                        ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
-                        "for the forward pass");
+      throw ConfigError(
+          "parameter " + item.key() + " is " + c10::toString(item.value().scalar_type()) +
+          ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
+          "for the forward pass");
     }
     seen.push_back(identity);
     parameters.emplace_back(item.key(), item.value());
   }
-  if (parameters.empty()) throw ConfigError("the model has no parameters to train; register some with requires_grad");
+  if (parameters.empty())
+    throw ConfigError("the model has no parameters to train; register some with requires_grad");
   return parameters;
 }
 
@@ -140,7 +145,8 @@ std::vector<at::Tensor> Engine::accumulate(const Window& window, double divisor)
   const bool prepare_at_once =
       task_.prepare && inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
   if (prepare_at_once) inputs = task_.prepare(inputs);
-  // d(loss_sum * c)/d(loss_sum) is c: handing it to backward saves a product forward and one backward, bit for bit the same.
+  // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
+  // bits are those of loss_sum * (scale / W) in PyTorch.
   seed_grad_.fill_(host_scale_ / divisor);
   std::vector<at::Tensor> loss_sums;
   for (const Range range : micro_batches(inputs.size(0), options_.micro_batch, has_batch_norm_)) {
@@ -158,7 +164,8 @@ at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& 
       const AutocastGuard autocast(device_.type(), options_.precision);
       loss_sum = task_.loss_sum(task_.forward(inputs), targets);
     }
-    TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat, "Task::loss_sum must give an fp32 scalar");
+    TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat,
+                "Task::loss_sum must give an fp32 scalar");
     torch::autograd::backward({loss_sum}, {seed_grad_});
     return loss_sum.detach();
   } catch (...) {
@@ -188,8 +195,9 @@ void Engine::read_back(const std::vector<at::Tensor>& loss_sums, StepReport& rep
   } else {
     const at::Tensor loss = loss_sums.empty() ? at::zeros_like(norm_) : at::stack(loss_sums).sum(at::kDouble);
     const at::Tensor scale = scaler_.enabled() ? scaler_.scale_tensor() : at::ones_like(norm_);
-    const at::Tensor numbers = at::stack({loss.to(at::kDouble), norm_.to(at::kDouble), found_inf_.to(at::kDouble),
-                                          scale.to(at::kDouble)}).cpu();
+    const at::Tensor numbers = at::stack({loss.to(at::kDouble), norm_.to(at::kDouble),
+                                          found_inf_.to(at::kDouble), scale.to(at::kDouble)})
+                                   .cpu();
     const double* number = numbers.const_data_ptr<double>();
     loss_sum = number[0];
     report.grad_norm = number[1];
@@ -213,7 +221,8 @@ void Engine::note_skip(const Window& window, StepReport& report) {
     host_scale_ = next_scale;
     buffers_.restore();
     first_non_finite_ = finder.first();
-    if (first_non_finite_.empty()) first_non_finite_ = "the norm of the gradients, or their sum over micro-batches and ranks";
+    if (first_non_finite_.empty())
+      first_non_finite_ = "the norm of the gradients, or their sum over micro-batches and ranks";
   }
   if (counters_.skips_in_a_row == 1 || report.diverged) report.first_non_finite = first_non_finite_;
 }

@@ -37,7 +37,8 @@ void validate(const LrSchedule& schedule) {
   }
   if (schedule.warmup_steps > schedule.total_steps) {
     throw ConfigError("schedule: --warmup-steps " + number(schedule.warmup_steps) + " is more than the " +
-                      number(schedule.total_steps) + " updates of the run; lower --warmup-steps or train longer");
+                      number(schedule.total_steps) +
+                      " updates of the run; lower --warmup-steps or train longer");
   }
 }
 

@@ -1,5 +1,5 @@
-// oneDNN's own symbols are hidden in libtorch, so its linear op is called through the dispatcher, where our kernels replace
-// libtorch's for the CPU key. Autograd, autocast and every module above it stay as they are.
+// oneDNN's own symbols are hidden in libtorch, so its linear op is called through the dispatcher, where our
+// kernels replace libtorch's for the CPU key. Autograd, autocast and every module above it stay as they are.
 #include "gradstep/step/matmul.h"
 
 #include <ATen/ATen.h>
@@ -41,8 +41,8 @@ bool is_plain(const at::Tensor& x) {
 
 bool suits_onednn(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat && a.dim() == 2 && b.dim() == 2 &&
-         a.size(1) == b.size(0) && a.is_cpu() && b.is_cpu() && a.layout() == at::kStrided && b.layout() == at::kStrided &&
-         !a.is_neg() && !b.is_neg() &&
+         a.size(1) == b.size(0) && a.is_cpu() && b.is_cpu() && a.layout() == at::kStrided &&
+         b.layout() == at::kStrided && !a.is_neg() && !b.is_neg() &&
          static_cast<double>(a.size(0)) * static_cast<double>(a.size(1)) * static_cast<double>(b.size(1)) >=
              kMinProducts &&
          is_plain(a) && is_plain(b);
@@ -55,7 +55,8 @@ at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor addmm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                  const at::Scalar& alpha) {
   const bool is_bias = self.dim() == 1 && b.dim() == 2 && self.size(0) == b.size(1) &&
-                       self.scalar_type() == at::kFloat && self.is_contiguous() && beta.equal(1) && alpha.equal(1);
+                       self.scalar_type() == at::kFloat && self.is_contiguous() && beta.equal(1) &&
+                       alpha.equal(1);
   return is_bias && suits_onednn(a, b) ? onednn_product(a, b, self) : at::cpu::addmm(self, a, b, beta, alpha);
 }
 
@@ -91,11 +92,12 @@ void use_matmul(Matmul matmul) {
     registration().reset();
     return;
   }
-  if (!has_onednn()) throw ConfigError("--matmul onednn: this LibTorch was built without oneDNN; use --matmul torch");
+  if (!has_onednn())
+    throw ConfigError("--matmul onednn: this LibTorch was built without oneDNN; use --matmul torch");
   SilencedWarnings silenced;
   const c10::WarningUtils::WarningHandlerGuard guard(&silenced);
-  auto library =
-      std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::CPU,
+                                                  __FILE__, __LINE__);
   library->impl("mm", TORCH_FN(mm));
   library->impl("addmm", TORCH_FN(addmm));
   registration() = std::move(library);

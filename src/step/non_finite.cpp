@@ -1,4 +1,5 @@
-// Modules have no forward hooks in C++, so the ops are watched and mapped back to parameters by the memory they read.
+// Modules have no forward hooks in C++, so the ops are watched and mapped back to parameters by the memory
+// they read.
 #include "gradstep/step/non_finite.h"
 
 #include <ATen/ATen.h>
@@ -54,8 +55,11 @@ void for_each_tensor(const Values& values, const Visit& visit) {
   }
 }
 
-// These pass a parameter on under other memory (a cast under autocast); the copy then stands for the parameter too.
-bool is_copy(std::string_view op) { return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous"; }
+// These pass a parameter on under other memory (a cast under autocast); the copy then stands for the
+// parameter too.
+bool is_copy(std::string_view op) {
+  return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous";
+}
 
 // These make memory without filling it, so what stands there means nothing yet.
 bool is_uninitialised(std::string_view op) {
@@ -77,7 +81,7 @@ bool is_product(std::string_view op) {
 
 // What the start of an op, which alone sees its inputs, tells its end.
 struct OpContext final : at::ObserverContext {
-  std::string parameter;     // among the inputs; the largest one, which is the weight and not the bias
+  std::string parameter;       // among the inputs; the largest one, which is the weight and not the bias
   bool inputs_broken = false;  // an input is not finite already
 };
 
@@ -114,7 +118,8 @@ void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
   if (worst == Finding::kFinite) return;
   const bool masked = worst == Finding::kOnlyNegativeInfinity && !is_product(name);
   if (masked && !state.first_masked.empty()) return;
-  // Nothing before it broke, so what comes in broken is the data; the op that meets it with a parameter places it.
+  // Nothing before it broke, so what comes in broken is the data; the op that meets it with a parameter
+  // places it.
   if (inputs_broken && parameter.empty()) return;
   (masked ? state.first_masked : state.first) =
       (inputs_broken ? "the samples that go into " : "") + describe(name, parameter, state.last_parameter);
@@ -136,10 +141,11 @@ NonFiniteFinder::NonFiniteFinder(const std::vector<std::pair<std::string, at::Te
       state.first = "parameter " + name + " (" + module_of(name) + ")";
     }
   }
-  handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
-                                           .needsInputs(true)
-                                           .needsOutputs(true)
-                                           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  handle_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(on_start, on_end)
+          .needsInputs(true)
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 
 NonFiniteFinder::~NonFiniteFinder() { at::removeCallback(handle_); }

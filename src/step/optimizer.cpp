@@ -20,7 +20,8 @@ FusedOptimizer::FusedOptimizer(NamedTensors parameters, const OptimizerOptions& 
 
 void FusedOptimizer::step(double lr, const at::Tensor& found_inf) {
   const at::NoGradGuard no_grad;
-  // The AdamW kernel expects the step to be counted already, and leaves it to the caller to take back a skipped one.
+  // The AdamW kernel expects the step to be counted already, and leaves it to the caller to take back a
+  // skipped one.
   count_step(at::ones_like(found_inf));
   step_group(/*decay=*/true, lr, found_inf);
   step_group(/*decay=*/false, lr, found_inf);
@@ -54,14 +55,16 @@ void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_i
   if (params.empty()) return;
   const double weight_decay = decay ? options_.weight_decay : 0.0;
   if (options_.kind == OptimizerKind::kSgd) {
-    // A buffer of zeros makes the first update equal to PyTorch's (momentum * 0 + grad), so no update is special.
+    // A buffer of zeros makes the first update equal to PyTorch's (momentum * 0 + grad), so no update is
+    // special.
     at::_fused_sgd_(params, grads, options_.momentum != 0 ? first : std::vector<at::Tensor>{}, weight_decay,
                     options_.momentum, lr, /*dampening=*/0.0, options_.nesterov, /*maximize=*/false,
                     /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
     return;
   }
-  at::_fused_adamw_(params, grads, first, second, /*max_exp_avg_sqs=*/{}, steps, lr, options_.beta1, options_.beta2,
-                    weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, found_inf);
+  at::_fused_adamw_(params, grads, first, second, /*max_exp_avg_sqs=*/{}, steps, lr, options_.beta1,
+                    options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
+                    /*grad_scale=*/{}, found_inf);
 }
 
 NamedTensors FusedOptimizer::state() const {

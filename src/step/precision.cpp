@@ -35,7 +35,8 @@ AutocastGuard::AutocastGuard(c10::DeviceType device, Precision precision, bool c
   at::autocast::increment_nesting();
   at::autocast::set_autocast_enabled(device, enabled);
   at::autocast::set_autocast_cache_enabled(enabled && cache);
-  if (enabled) at::autocast::set_autocast_dtype(device, precision == Precision::kBf16 ? at::kBFloat16 : at::kHalf);
+  if (enabled)
+    at::autocast::set_autocast_dtype(device, precision == Precision::kBf16 ? at::kBFloat16 : at::kHalf);
 }
 
 AutocastGuard::~AutocastGuard() {

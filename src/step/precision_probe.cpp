@@ -1,4 +1,4 @@
-// Medians of a few runs; the order of preference breaks near ties, so that noise does not cost bits.
+// The best of a few runs; the order of preference breaks near ties, so that noise does not cost bits.
 #include "gradstep/step/precision_probe.h"
 
 #include <torch/torch.h>
@@ -18,7 +18,9 @@ constexpr double kMargin = 0.9;  // a less exact way must take at most this part
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 void wait_for(at::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());
@@ -83,7 +85,8 @@ std::vector<Matmul> matmuls_to_try(const std::string& matmul, Precision precisio
 std::string reason_for(const std::vector<ProbeResult>& measured) {
   std::string text = "measured a micro-batch:";
   for (const ProbeResult& result : measured) {
-    text += (&result == &measured.front() ? " " : ", ") + name_of(result) + " " + milliseconds(result.seconds);
+    text +=
+        (&result == &measured.front() ? " " : ", ") + name_of(result) + " " + milliseconds(result.seconds);
   }
   return text;
 }
@@ -122,8 +125,8 @@ ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Mat
     wait_for(device);
     if (run > 0) times.push_back(seconds_since(start));  // the first run builds kernels and caches
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
-  return {precision, matmul, times[times.size() / 2]};
+  // The fastest run is the one that nothing else on the machine disturbed.
+  return {precision, matmul, *std::min_element(times.begin(), times.end())};
 }
 
 PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std::string& precision,
@@ -135,7 +138,8 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std
   }
   PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
   if (ways.size() > 1) {
-    for (const ProbeResult& way : ways) choice.measured.push_back(probe(task, micro, way.precision, way.matmul));
+    for (const ProbeResult& way : ways)
+      choice.measured.push_back(probe(task, micro, way.precision, way.matmul));
     // Ways stand in order of exactness: a later one is taken only when it wins clearly.
     const ProbeResult* best = &choice.measured.front();
     for (const ProbeResult& result : choice.measured) {

@@ -37,7 +37,8 @@ int64_t cores_of_the_mask() {
   return CPU_COUNT(&mask);
 }
 
-// The affinity mask of one test, given back afterwards: quotas above one core show only where the machine has more.
+// The affinity mask of one test, given back afterwards: quotas above one core show only where the machine has
+// more.
 class AffinityGuard {
  public:
   AffinityGuard() { EXPECT_EQ(sched_getaffinity(0, sizeof former_, &former_), 0); }
@@ -92,8 +93,8 @@ TEST_F(Cgroup, NoLimitIsTheMask) {
 }
 
 TEST_F(Cgroup, NonsenseCountsAsAbsent) {
-  for (const char* text : {"", "\n", "words and more\n", "0 100000\n", "-5 100000\n", "100000 0\n", "100000\n", "100000 x\n",
-                           "99999999999999999999999999 1\n"}) {
+  for (const char* text : {"", "\n", "words and more\n", "0 100000\n", "-5 100000\n", "100000 0\n",
+                           "100000\n", "100000 x\n", "99999999999999999999999999 1\n"}) {
     put("cpu.max", text);
     EXPECT_EQ(cores(), cores_of_the_mask()) << text;
   }
@@ -159,7 +160,8 @@ TEST(Machine, TheProcessorHasANameAndKnownFeatures) {
   EXPECT_FALSE(processor_name().empty());
   EXPECT_EQ(processor_name().find('\n'), std::string::npos);
   for (const std::string& feature : processor_features()) {
-    EXPECT_EQ(feature.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos) << feature;
+    EXPECT_EQ(feature.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos)
+        << feature;
   }
 }
 

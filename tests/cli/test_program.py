@@ -1,4 +1,5 @@
 """The program as a shell sees it: exit codes, one line on stderr, streams that are closed, full or gone."""
+
 import os
 import subprocess
 import tempfile
@@ -24,12 +25,22 @@ class Program(unittest.TestCase):
         return result.stderr
 
     def test_help_and_version_are_fine(self):
-        for arguments in (["--help"], ["-h"], ["help"], ["train", "--help"], ["help", "eval"], ["fetch", "-h"], ["env", "--help"],
-                          ["train", "--lr", "x", "--help"]):
+        for arguments in (
+            ["--help"],
+            ["-h"],
+            ["help"],
+            ["train", "--help"],
+            ["help", "eval"],
+            ["fetch", "-h"],
+            ["env", "--help"],
+            ["train", "--lr", "x", "--help"],
+        ):
             result = run(*arguments)
             self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
             self.assertTrue(result.stdout.startswith("usage: gradstep "), arguments)
-        self.assertRegex(run("--version").stdout, r"^gradstep \d+\.\d+\.\d+ \(commit [0-9a-z]+\), LibTorch \d+\.\d+\.\d+\n$")
+        self.assertRegex(
+            run("--version").stdout, r"^gradstep \d+\.\d+\.\d+ \(commit [0-9a-z]+\), LibTorch \d+\.\d+\.\d+\n$"
+        )
 
     def test_no_arguments_give_the_short_help_and_two(self):
         for arguments in ([], ["--quiet"]):
@@ -52,13 +63,18 @@ class Program(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write("lr = 1e-3\nepochz = 3\n")
             file.flush()
-            self.assertIn(f"{file.name}, line 2, column 1: unknown key epochz; did you mean epochs?",
-                          self.refused(2, "train", "-c", file.name))
+            self.assertIn(
+                f"{file.name}, line 2, column 1: unknown key epochz; did you mean epochs?",
+                self.refused(2, "train", "-c", file.name),
+            )
 
     def test_an_unknown_variable_warns_on_stderr(self):
         result = run("train", "--dry-run", env={"GRADSTEP_BATCHSIZE": "3"})
-        self.assertEqual(result.stderr.split("\n")[0], "gradstep: warning: GRADSTEP_BATCHSIZE is not a variable of gradstep and "
-                         "is ignored; did you mean GRADSTEP_BATCH_SIZE?")
+        self.assertEqual(
+            result.stderr.split("\n")[0],
+            "gradstep: warning: GRADSTEP_BATCHSIZE is not a variable of gradstep and "
+            "is ignored; did you mean GRADSTEP_BATCH_SIZE?",
+        )
 
     def test_a_reader_that_goes_away_does_no_harm(self):
         read_end, write_end = os.pipe()
@@ -69,7 +85,9 @@ class Program(unittest.TestCase):
 
     def test_closed_and_full_streams_do_no_harm(self):
         for redirection, code in ((">&-", 0), (">/dev/full", 0), ("<&- >&- 2>&-", 0)):
-            result = subprocess.run(["sh", "-c", f'"$0" train --help {redirection}', PROGRAM], env=ENVIRONMENT, timeout=60)
+            result = subprocess.run(
+                ["sh", "-c", f'"$0" train --help {redirection}', PROGRAM], env=ENVIRONMENT, timeout=60
+            )
             self.assertEqual(result.returncode, code, redirection)
         result = subprocess.run(["sh", "-c", '"$0" train --lr x 2>&-', PROGRAM], env=ENVIRONMENT, timeout=60)
         self.assertEqual(result.returncode, 2)

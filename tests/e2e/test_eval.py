@@ -1,4 +1,5 @@
 """gradstep eval: the numbers of the run's last evaluation, digit for digit, in each precision and on each part of the data."""
+
 import csv
 import json
 import os
@@ -7,8 +8,9 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ENVIRONMENT, PROGRAM, ProgramTest, rows, run  # noqa: E402
 import subprocess  # noqa: E402
+
+from program import ENVIRONMENT, PROGRAM, ProgramTest, rows, run  # noqa: E402
 
 
 class Eval(ProgramTest):
@@ -32,7 +34,9 @@ class Eval(ProgramTest):
         folder, found = self.check_equal()
         self.assertEqual(sum(found["class_samples"]), 10000)
         self.assertEqual(sum(found["class_hits"]) / 10000, found["val_acc"])
-        self.done(run("eval", folder / "model.safetensors", "--predictions", self.folder / "p.csv", "--batch-size", 777))
+        self.done(
+            run("eval", folder / "model.safetensors", "--predictions", self.folder / "p.csv", "--batch-size", 777)
+        )
         with open(self.folder / "p.csv", newline="") as file:
             table = list(csv.DictReader(file))
         self.assertEqual(list(table[0]), ["sample", "target", "prediction", "probability"])
@@ -64,8 +68,10 @@ class Eval(ProgramTest):
         self.assertAlmostEqual(one["val_loss"], all_at_once["val_loss"], places=5)
         # The folder of the data moves on: the file's is gone, the flag's is taken.
         (self.folder / "data").rename(self.folder / "moved")
-        self.assertEqual(self.evaluate(folder, "--data-dir", self.folder / "moved"), self.evaluate(
-            folder, "--data-dir", f"{self.folder}/moved/"))
+        self.assertEqual(
+            self.evaluate(folder, "--data-dir", self.folder / "moved"),
+            self.evaluate(folder, "--data-dir", f"{self.folder}/moved/"),
+        )
         self.check_refusal(run("eval", folder, cwd=self.folder), 5, "data/mnist")
 
     def test_refusals(self):
@@ -91,7 +97,9 @@ class Eval(ProgramTest):
         os.close(read_end)
         self.assertEqual(run("eval", self.folder / "run", stdout=write_end).returncode, 0)
         os.close(write_end)
-        shell = subprocess.run(["sh", "-c", '"$0" eval "$1" >&-', PROGRAM, str(self.folder / "run")], env=ENVIRONMENT, timeout=60)
+        shell = subprocess.run(
+            ["sh", "-c", '"$0" eval "$1" >&-', PROGRAM, str(self.folder / "run")], env=ENVIRONMENT, timeout=60
+        )
         self.assertEqual(shell.returncode, 0)
 
 

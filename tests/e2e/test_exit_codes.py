@@ -1,4 +1,5 @@
 """How the program leaves: every exit code, signals at any moment, folders, disks and streams that do not play along."""
+
 import os
 import pathlib
 import random
@@ -93,8 +94,25 @@ class Signals(ProgramTest):
 
     def test_a_second_interrupt_leaves_at_once(self):
         # One update of this run takes minutes, so that only the second SIGINT can end it.
-        arguments = ["train", "--max-steps", "5", "-b", "1", "--global-batch-size", "60000", "--hidden", "4096", "--warmup-steps", "0",
-                     "--precision", "fp32", "--threads", "1", "-o", str(self.folder / "run")]
+        arguments = [
+            "train",
+            "--max-steps",
+            "5",
+            "-b",
+            "1",
+            "--global-batch-size",
+            "60000",
+            "--hidden",
+            "4096",
+            "--warmup-steps",
+            "0",
+            "--precision",
+            "fp32",
+            "--threads",
+            "1",
+            "-o",
+            str(self.folder / "run"),
+        ]
         process = start(*arguments)
         wait_for(self.folder / "run/config.toml")
         time.sleep(1.5)
@@ -124,19 +142,50 @@ class Codes(ProgramTest):
 
     def test_weird_values(self):
         # Each kind of flag once or twice here; tests/run/run_config_test.cpp has all limits of all flags.
-        for flag, value in (("--batch-size", "0"), ("-b", "1e3"), ("-b", "99999999999999999999"), ("-b", ""), ("--lr", "nan"),
-                            ("--lr", "0x10"), ("--max-steps", "-5"), ("--dropout", "1"), ("--precision", "FP32"), ("--sched", ""),
-                            ("--seed", "18446744073709551616"), ("--eval-interval", "1.5ep"), ("--device", "cuda:-1"),
-                            ("--dataset", "../mnist"), ("--model", "resnet")):
+        for flag, value in (
+            ("--batch-size", "0"),
+            ("-b", "1e3"),
+            ("-b", "99999999999999999999"),
+            ("-b", ""),
+            ("--lr", "nan"),
+            ("--lr", "0x10"),
+            ("--max-steps", "-5"),
+            ("--dropout", "1"),
+            ("--precision", "FP32"),
+            ("--sched", ""),
+            ("--seed", "18446744073709551616"),
+            ("--eval-interval", "1.5ep"),
+            ("--device", "cuda:-1"),
+            ("--dataset", "../mnist"),
+            ("--model", "resnet"),
+        ):
             with self.subTest(flag=flag, value=value):
-                self.check_refusal(run(*self.small(f"{flag}={value}" if flag.startswith("--") else flag,
-                                                   *([] if flag.startswith("--") else [value]))), 2)
+                self.check_refusal(
+                    run(
+                        *self.small(
+                            f"{flag}={value}" if flag.startswith("--") else flag,
+                            *([] if flag.startswith("--") else [value]),
+                        )
+                    ),
+                    2,
+                )
         self.assertFalse((self.folder / "run").exists())
 
     def test_large_values_that_are_allowed(self):
-        for i, extra in enumerate((["--seed", 18446744073709551615], ["-b", 1_000_000_000], ["--grad-accum-steps", 1_000_000_000],
-                                   ["-j", 64], ["--log-interval", 1_000_000_000], ["--eval-interval", "1000000h"],
-                                   ["--clip-grad", "1e-30"], ["--eps", 0], ["--lr", 0], ["--threads", 3])):
+        for i, extra in enumerate(
+            (
+                ["--seed", 18446744073709551615],
+                ["-b", 1_000_000_000],
+                ["--grad-accum-steps", 1_000_000_000],
+                ["-j", 64],
+                ["--log-interval", 1_000_000_000],
+                ["--eval-interval", "1000000h"],
+                ["--clip-grad", "1e-30"],
+                ["--eps", 0],
+                ["--lr", 0],
+                ["--threads", 3],
+            )
+        ):
             with self.subTest(extra=extra):
                 self.done(run(*self.small("--epochs", 1, *extra, name=f"run{i}")))
 
@@ -158,8 +207,17 @@ class Codes(ProgramTest):
 
     def test_out_of_memory_is_six(self):
         limit = 3 << 30  # less than the first matrix takes
-        result = run("train", "--hidden", 1_000_000, "--threads", 1, "-o", self.folder / "run", "-q",
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        result = run(
+            "train",
+            "--hidden",
+            1_000_000,
+            "--threads",
+            1,
+            "-o",
+            self.folder / "run",
+            "-q",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )
         self.check_refusal(result, 6, "out of memory", "--batch-size")
         self.assertFalse((self.folder / "run").exists())
 
@@ -205,7 +263,10 @@ class OutputFolders(ProgramTest):
     def mount(self, options):
         target = self.folder / "disk"
         target.mkdir()
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", target], capture_output=True).returncode:
+        if (
+            os.geteuid() != 0
+            or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", target], capture_output=True).returncode
+        ):
             self.skipTest("mounting a small disk needs root")
         self.addCleanup(subprocess.run, ["umount", "-l", target], check=True)
         return target
@@ -213,8 +274,22 @@ class OutputFolders(ProgramTest):
     def test_a_disk_that_fills_up(self):
         disk = self.mount("size=1m")
         # The weights of 1,000 hidden units take 1 MiB and more with fashion-mnist; the model does not fit.
-        arguments = ["train", "--max-steps", "2", "--warmup-steps", "0", "--hidden", "1000", "--threads", "1", "--precision", "fp32",
-                     "-o", str(disk / "run"), "-q"]
+        arguments = [
+            "train",
+            "--max-steps",
+            "2",
+            "--warmup-steps",
+            "0",
+            "--hidden",
+            "1000",
+            "--threads",
+            "1",
+            "--precision",
+            "fp32",
+            "-o",
+            str(disk / "run"),
+            "-q",
+        ]
         self.check_refusal(run(*arguments), 4, str(disk / "run"), "No space left")
         self.assertEqual(sorted(path.name for path in (disk / "run").iterdir()), ["config.toml", "metrics.jsonl"])
         (disk / "rest").write_bytes(b"x")
@@ -228,7 +303,9 @@ class OutputFolders(ProgramTest):
 
     def test_a_disk_that_fills_up_with_rows(self):
         disk = self.mount("size=64k")
-        self.check_refusal(run(*self.small("--max-steps", 100_000, "-o", disk / "run")), 4, "metrics.jsonl", "No space left")
+        self.check_refusal(
+            run(*self.small("--max-steps", 100_000, "-o", disk / "run")), 4, "metrics.jsonl", "No space left"
+        )
         rows(disk / "run")  # whole lines only
 
     def test_a_disk_that_may_not_be_written(self):
@@ -239,9 +316,17 @@ class OutputFolders(ProgramTest):
 class Streams(ProgramTest):
     def shell(self, redirection):
         arguments = self.small("--max-steps", 3, name="run" + str(len(list(self.folder.iterdir()))))
-        result = subprocess.run(["bash", "-c", 'set -o pipefail; "$0" "$@" ' + redirection, PROGRAM, *arguments], env=ENVIRONMENT,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertTrue((pathlib.Path(arguments[arguments.index("-o") + 1]) / "model.safetensors").exists(), redirection)
+        result = subprocess.run(
+            ["bash", "-c", 'set -o pipefail; "$0" "$@" ' + redirection, PROGRAM, *arguments],
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+        self.assertTrue(
+            (pathlib.Path(arguments[arguments.index("-o") + 1]) / "model.safetensors").exists(), redirection
+        )
         return result
 
     def test_closed_full_and_abandoned_streams(self):

@@ -1,4 +1,5 @@
 """What a run takes of the machine: cores (case L5) and memory (case L6)."""
+
 # run alone
 import os
 import pathlib
@@ -14,7 +15,9 @@ class Resources(ProgramTest):
     def test_l5_one_thread_takes_one_core(self):
         """Two loader threads that mostly wait must not show. Other load on the machine only lowers the ratio."""
         begin = time.monotonic()
-        process = start("train", "--epochs", 5, "--threads", 1, "-j", 2, "--precision", "fp32", "-q", "-o", self.folder / "run")
+        process = start(
+            "train", "--epochs", 5, "--threads", 1, "-j", 2, "--precision", "fp32", "-q", "-o", self.folder / "run"
+        )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.monotonic() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -27,7 +30,9 @@ class Resources(ProgramTest):
     def test_l6_memory_is_flat_after_fifty_updates(self):
         for precision in ("fp32", "bf16"):
             with self.subTest(precision):
-                process = start(*self.small("--max-steps", 5000, "--precision", precision, "--log-interval", 1, name=precision))
+                process = start(
+                    *self.small("--max-steps", 5000, "--precision", precision, "--log-interval", 1, name=precision)
+                )
                 out, err = process.communicate(timeout=120)
                 self.assertEqual((process.returncode, err), (0, ""))
                 self.assertEqual(out.count("| Batch "), 5000)

@@ -1,4 +1,5 @@
 """The main job, small: rows, model file, resolved settings, plan; and that what was logged adds up."""
+
 import math
 import pathlib
 import sys
@@ -8,21 +9,40 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from program import ProgramTest, rows, run  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 
-WINDOW_KEYS = ["window", "update", "epoch", "loss", "lr", "grad_norm", "loss_scale", "skipped", "skipped_total", "samples", "divisor",
-               "samples_per_s", "time_data", "time_step", "memory"]
+WINDOW_KEYS = [
+    "window",
+    "update",
+    "epoch",
+    "loss",
+    "lr",
+    "grad_norm",
+    "loss_scale",
+    "skipped",
+    "skipped_total",
+    "samples",
+    "divisor",
+    "samples_per_s",
+    "time_data",
+    "time_step",
+    "memory",
+]
 
 
 class Train(ProgramTest):
     def test_the_main_job(self):
         folder = self.folder / "first"
         result = self.done(run("train", "--max-steps", 30, "--warmup-steps", 5, "-o", folder))
-        self.assertEqual(sorted(path.name for path in folder.iterdir()),
-                         ["best.safetensors", "config.toml", "metrics.jsonl", "model.safetensors"])
+        self.assertEqual(
+            sorted(path.name for path in folder.iterdir()),
+            ["best.safetensors", "config.toml", "metrics.jsonl", "model.safetensors"],
+        )
         self.check_rows(rows(folder))
         self.check_model(folder)
         lines = result.stdout.splitlines()
         self.assertRegex(result.stdout, r"(?m)^Epoch 1 \| Batch 20 \| loss \d\.\d{4} \| lr \S+ \| \d+ samples/s$")
-        self.assertRegex(lines[-1], r"^done: 30 updates, 3840 samples in .* val_acc 0\.[5-9]\d{3} \| .*model\.safetensors$")
+        self.assertRegex(
+            lines[-1], r"^done: 30 updates, 3840 samples in .* val_acc 0\.[5-9]\d{3} \| .*model\.safetensors$"
+        )
         self.assertNotIn("\r", result.stdout)  # no bar in a pipe
 
     def check_rows(self, all_rows):
@@ -49,26 +69,49 @@ class Train(ProgramTest):
 
     def check_model(self, folder):
         with safe_open(folder / "model.safetensors", framework="pt") as file:
-            self.assertEqual({name: list(file.get_tensor(name).shape) for name in file.keys()},
-                             {"fc1.weight": [256, 784], "fc1.bias": [256], "fc2.weight": [10, 256], "fc2.bias": [10]})
+            self.assertEqual(
+                {name: list(file.get_tensor(name).shape) for name in file.keys()},
+                {"fc1.weight": [256, 784], "fc1.bias": [256], "fc2.weight": [10, 256], "fc2.bias": [10]},
+            )
             self.assertEqual(file.metadata()["gradstep.update"], "30")
             self.assertIn(file.metadata()["gradstep.precision"], ("fp32", "bf16"))
             self.assertTrue(all(bool(file.get_tensor(name).isfinite().all()) for name in file.keys()))
 
     def test_the_resolved_settings_repeat_the_run(self):
         # What was measured for "auto" is part of the settings: another measurement might choose differently.
-        self.done(run(*self.small("--epochs", 2, "--seed", 5, "--dropout", 0.25, "--eval-interval", "3", "--precision", "auto",
-                                  "--matmul", "auto", name="one")))
+        self.done(
+            run(
+                *self.small(
+                    "--epochs",
+                    2,
+                    "--seed",
+                    5,
+                    "--dropout",
+                    0.25,
+                    "--eval-interval",
+                    "3",
+                    "--precision",
+                    "auto",
+                    "--matmul",
+                    "auto",
+                    name="one",
+                )
+            )
+        )
         self.assertNotIn('precision = "auto"', (self.folder / "one/config.toml").read_text())
         self.done(run("train", "-c", self.folder / "one/config.toml", "-o", self.folder / "two"))
         for name in ("model.safetensors", "best.safetensors"):
             self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes(), name)
-        settings = [[line for line in (self.folder / name / "config.toml").read_text().splitlines() if "output_dir" not in line]
-                    for name in ("one", "two")]
+        settings = [
+            [line for line in (self.folder / name / "config.toml").read_text().splitlines() if "output_dir" not in line]
+            for name in ("one", "two")
+        ]
         self.assertEqual(*settings)
         timed = ("samples_per_s", "time_data", "time_step", "memory", "time_eval", "seconds", "model")
-        untimed = [[{key: value for key, value in row.items() if key not in timed} for row in rows(self.folder / name)]
-                   for name in ("one", "two")]
+        untimed = [
+            [{key: value for key, value in row.items() if key not in timed} for row in rows(self.folder / name)]
+            for name in ("one", "two")
+        ]
         self.assertEqual(*untimed)
 
     def test_a_dry_run_prints_the_plan_and_writes_nothing(self):
@@ -87,7 +130,7 @@ class Train(ProgramTest):
 
     def test_without_an_output_dir_the_run_lies_under_runs(self):
         arguments = self.small("--max-steps", 2)
-        del arguments[arguments.index("-o"):arguments.index("-o") + 2]
+        del arguments[arguments.index("-o") : arguments.index("-o") + 2]
         self.done(run(*arguments, cwd=self.folder))
         (folder,) = (self.folder / "runs").iterdir()
         self.assertRegex(folder.name, r"^mnist-mlp-\d{8}-\d{6}$")
@@ -95,7 +138,7 @@ class Train(ProgramTest):
 
     def test_two_runs_of_one_second_do_not_meet(self):
         arguments = self.small("--max-steps", 2)
-        del arguments[arguments.index("-o"):arguments.index("-o") + 2]
+        del arguments[arguments.index("-o") : arguments.index("-o") + 2]
         for _ in range(3):
             self.done(run(*arguments, cwd=self.folder))
         self.assertEqual(len(list((self.folder / "runs").iterdir())), 3)

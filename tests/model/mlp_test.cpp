@@ -13,12 +13,12 @@ namespace {
 const std::vector<std::pair<std::string, std::vector<float>>>& weights_of_python() {
   static const std::vector<std::pair<std::string, std::vector<float>>> weights = {
       {"fc1.weight",
-       {0x1.867e84p-2F, -0x1.ba1768p-2F, 0x1.e1cc3p-2F, 0x1.7a4936p-2F, 0x1.f0bc64p-2F, -0x1.c548a8p-2F, -0x1.8cd3f4p-2F,
-        0x1.1951aep-2F, -0x1.13efe2p-1F, 0x1.242a52p-1F, 0x1.f75ec6p-4F, 0x1.316652p-4F}},
+       {0x1.867e84p-2F, -0x1.ba1768p-2F, 0x1.e1cc3p-2F, 0x1.7a4936p-2F, 0x1.f0bc64p-2F, -0x1.c548a8p-2F,
+        -0x1.8cd3f4p-2F, 0x1.1951aep-2F, -0x1.13efe2p-1F, 0x1.242a52p-1F, 0x1.f75ec6p-4F, 0x1.316652p-4F}},
       {"fc1.bias", {-0x1.f995e4p-2F, 0x1.78cf1ap-3F, 0x1.fc738cp-3F, 0x1.773124p-4F}},
       {"fc2.weight",
-       {0x1.ec781cp-2F, 0x1.33866p-3F, -0x1.c601c4p-2F, 0x1.ae31c4p-2F, 0x1.5bada8p-3F, -0x1.e880c8p-3F, -0x1.d64ecp-2F,
-        0x1.23e06cp-2F}},
+       {0x1.ec781cp-2F, 0x1.33866p-3F, -0x1.c601c4p-2F, 0x1.ae31c4p-2F, 0x1.5bada8p-3F, -0x1.e880c8p-3F,
+        -0x1.d64ecp-2F, 0x1.23e06cp-2F}},
       {"fc2.bias", {0x1.e690bp-2F, -0x1.a37cccp-2F}}};
   return weights;
 }

@@ -32,7 +32,8 @@ TEST(Normalize, EveryLengthAndShape) {
 
 TEST(Normalize, StridesAndOffsetsDoNoHarm) {
   const at::Tensor bytes = torch::randint(256, {6, 8}, at::kByte);
-  for (const at::Tensor& view : {bytes.t(), bytes.slice(1, 1, 8, 2), bytes.slice(0, 1, 5), bytes.select(1, 3)}) {
+  for (const at::Tensor& view :
+       {bytes.t(), bytes.slice(1, 1, 8, 2), bytes.slice(0, 1, 5), bytes.select(1, 3)}) {
     EXPECT_TRUE(same_bytes(normalize_bytes(view), three_operations(view).contiguous()));
   }
   EXPECT_TRUE(at::equal(bytes, bytes.clone()));

@@ -23,7 +23,8 @@ TEST(ModelRegistry, EveryNameBuildsAndTakesStoredBytes) {
     const Task task = make_task({.name = name}, kPictures);
     const at::Tensor bytes = torch::randint(256, {3, 28, 28}, at::kByte);
     EXPECT_EQ(task.forward(task.prepare(bytes)).sizes(), at::IntArrayRef({3, 10})) << name;
-    for (const at::Tensor& parameter : task.module->parameters()) EXPECT_EQ(parameter.scalar_type(), at::kFloat);
+    for (const at::Tensor& parameter : task.module->parameters())
+      EXPECT_EQ(parameter.scalar_type(), at::kFloat);
   }
 }
 
@@ -49,8 +50,10 @@ TEST(ModelRegistry, DescriptionsNameTheSizes) {
 }
 
 TEST(ModelRegistry, AnUnknownNameIsRefused) {
-  EXPECT_THAT(message_of<ConfigError>([] { (void)make_task({.name = "mpl"}, kPictures); }), HasSubstr("models: mlp"));
-  EXPECT_THAT(message_of<ConfigError>([] { (void)describe_model({.name = ""}, kPictures); }), HasSubstr("models: mlp"));
+  EXPECT_THAT(message_of<ConfigError>([] { (void)make_task({.name = "mpl"}, kPictures); }),
+              HasSubstr("models: mlp"));
+  EXPECT_THAT(message_of<ConfigError>([] { (void)describe_model({.name = ""}, kPictures); }),
+              HasSubstr("models: mlp"));
 }
 
 }  // namespace

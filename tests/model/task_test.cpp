@@ -9,14 +9,16 @@
 namespace gradstep::testing {
 namespace {
 
-// torch.manual_seed(3); torch.randn(4, 6), and what torch.nn.functional.cross_entropy makes of it in PyTorch 2.13.
+// torch.manual_seed(3); torch.randn(4, 6), and what torch.nn.functional.cross_entropy makes of it in
+// PyTorch 2.13.
 at::Tensor scores() {
-  return torch::tensor({-0.07664429396390915F, 0.35988152027130127F, -0.7820168137550354F, 0.07152773439884186F,
-                        0.6648393869400024F,   -0.28678029775619507F, 1.6205507516860962F, -1.596708059310913F,
-                        0.4046071469783783F,   0.6112996339797974F,   0.7603904008865356F, -0.03364326059818268F,
-                        -0.34484532475471497F, 0.4936535656452179F,   -0.07758074998855591F, -1.8053644895553589F,
-                        0.4851140081882477F,   0.2052343785762787F,   0.33842819929122925F, 1.35275399684906F,
-                        0.3736353814601898F,   0.013416479341685772F, 0.7736731767654419F, -0.10924351960420609F})
+  return torch::tensor(
+             {-0.07664429396390915F, 0.35988152027130127F,  -0.7820168137550354F,  0.07152773439884186F,
+              0.6648393869400024F,   -0.28678029775619507F, 1.6205507516860962F,   -1.596708059310913F,
+              0.4046071469783783F,   0.6112996339797974F,   0.7603904008865356F,   -0.03364326059818268F,
+              -0.34484532475471497F, 0.4936535656452179F,   -0.07758074998855591F, -1.8053644895553589F,
+              0.4851140081882477F,   0.2052343785762787F,   0.33842819929122925F,  1.35275399684906F,
+              0.3736353814601898F,   0.013416479341685772F, 0.7736731767654419F,   -0.10924351960420609F})
       .view({4, 6});
 }
 at::Tensor targets() { return torch::tensor({0, 5, 2, 2}, at::kLong); }
@@ -32,7 +34,8 @@ TEST(CrossEntropySum, LabelSmoothingEqualsPythons) {
 TEST(CrossEntropySum, IsASumOverSamplesAndFp32WhateverTheScoresAre) {
   const at::Tensor all = cross_entropy_sum(scores(), targets());
   at::Tensor sum = torch::zeros({});
-  for (int64_t i = 0; i < 4; ++i) sum += cross_entropy_sum(scores().narrow(0, i, 1), targets().narrow(0, i, 1));
+  for (int64_t i = 0; i < 4; ++i)
+    sum += cross_entropy_sum(scores().narrow(0, i, 1), targets().narrow(0, i, 1));
   EXPECT_NEAR(all.item<double>(), sum.item<double>(), 1e-5);
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     const at::Tensor rounded = scores().to(type);

@@ -1,4 +1,5 @@
-// evaluate: real samples in the denominator, sums that neither batches nor ranks change, and a training state left alone.
+// evaluate: real samples in the denominator, sums that neither batches nor ranks change, and a training state
+// left alone.
 #include "gradstep/run/evaluator.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +29,8 @@ Task echo_task() {
 
 TEST(Evaluate, CountsByHand) {
   // Classes of largest score: 0, 1, 1, 2, 0.
-  const at::Tensor scores = torch::tensor({{3.F, 0.F, 0.F}, {0.F, 3.F, 0.F}, {0.F, 3.F, 0.F}, {0.F, 0.F, 3.F}, {3.F, 0.F, 0.F}});
+  const at::Tensor scores =
+      torch::tensor({{3.F, 0.F, 0.F}, {0.F, 3.F, 0.F}, {0.F, 3.F, 0.F}, {0.F, 0.F, 3.F}, {3.F, 0.F, 0.F}});
   const at::Tensor targets = torch::tensor({0, 1, 0, 1, 0}, at::kLong);
   const TensorDataset data({"hand", {3}, 3}, scores, targets);
   const EvalResult result = evaluate(echo_task(), data, solo(), {.batch_size = 2});
@@ -147,8 +149,8 @@ TEST(Evaluate, EndsEarlyWhenAsked) {
   const auto data = random_data(10);
   const Task task = classification_task(small_classifier());
   int64_t num_batches = 0;
-  const EvalResult result = evaluate(task, *data, solo(),
-                                     {.batch_size = 2, .should_stop = [&] { return ++num_batches > 3; }});
+  const EvalResult result =
+      evaluate(task, *data, solo(), {.batch_size = 2, .should_stop = [&] { return ++num_batches > 3; }});
   EXPECT_FALSE(result.complete);
   EXPECT_EQ(result.samples, 6);
   EXPECT_EQ(num_batches, 4);

@@ -80,7 +80,8 @@ TEST_F(ModelFile, ComesBackBitForBit) {
   const at::Tensor pictures = torch::randint(256, {3, 2, 3}, at::kByte);
   task_.module->eval();
   loaded.task.module->eval();
-  EXPECT_TRUE(same_bytes(loaded.task.forward(loaded.task.prepare(pictures)), task_.forward(task_.prepare(pictures))));
+  EXPECT_TRUE(
+      same_bytes(loaded.task.forward(loaded.task.prepare(pictures)), task_.forward(task_.prepare(pictures))));
   for (const at::Tensor& parameter : loaded.task.module->parameters()) EXPECT_TRUE(parameter.requires_grad());
 }
 
@@ -113,32 +114,39 @@ TEST_F(ModelFile, IsWrittenAtomically) {
 }
 
 TEST_F(ModelFile, AFileOfSomebodyElseIsRefused) {
-  EXPECT_THAT(refusal([](SafetensorsFile& file) { file.metadata.clear(); }), HasSubstr("not a model file of gradstep"));
+  EXPECT_THAT(refusal([](SafetensorsFile& file) { file.metadata.clear(); }),
+              HasSubstr("not a model file of gradstep"));
   dir_.write("model.safetensors", "not at all");
   EXPECT_THROW((void)load_model(path_), CheckpointError);
-  EXPECT_THAT(message_of<CheckpointError>([&] { (void)load_model(dir_.file("absent")); }), HasSubstr("absent"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { (void)load_model(dir_.file("absent")); }),
+              HasSubstr("absent"));
   EXPECT_THROW((void)load_model(dir_.path()), CheckpointError);
 }
 
 TEST_F(ModelFile, EveryMissingKeyIsNamed) {
   for (const auto& [key, value] : whole_.metadata) {
     const std::string gone = key;
-    if (!gone.starts_with("gradstep.") || gone == "gradstep.version" || gone == "gradstep.git_commit") continue;
+    if (!gone.starts_with("gradstep.") || gone == "gradstep.version" || gone == "gradstep.git_commit")
+      continue;
     EXPECT_THAT(refusal([&](SafetensorsFile& file) { file.metadata.erase(gone); }), HasSubstr(gone));
   }
 }
 
 TEST_F(ModelFile, NonsenseInTheMetadataIsNamed) {
-  for (const char* key : {"hidden", "num_classes", "seed", "update", "dropout", "label_smoothing", "val_fraction"}) {
+  for (const char* key :
+       {"hidden", "num_classes", "seed", "update", "dropout", "label_smoothing", "val_fraction"}) {
     for (const char* value : {"", "x", "5x", " 5", "1e400", "99999999999999999999999"}) {
       EXPECT_THAT(refusal_of(key, value), HasSubstr(std::string("gradstep.") + key)) << value;
     }
   }
-  for (const char* key : {"hidden", "num_classes", "update"}) EXPECT_THAT(refusal_of(key, "-5"), HasSubstr(key));
+  for (const char* key : {"hidden", "num_classes", "update"})
+    EXPECT_THAT(refusal_of(key, "-5"), HasSubstr(key));
   for (const char* key : {"dropout", "label_smoothing", "val_fraction"}) {
-    for (const char* value : {"-0.5", "1.5", "nan", "inf"}) EXPECT_THAT(refusal_of(key, value), HasSubstr(key)) << value;
+    for (const char* value : {"-0.5", "1.5", "nan", "inf"})
+      EXPECT_THAT(refusal_of(key, value), HasSubstr(key)) << value;
   }
-  for (const char* value : {"0", "-1", "2x", "x3", "2x-3", "2xx3", "2,3", "99999999x99999999", "9223372036854775807x2"}) {
+  for (const char* value :
+       {"0", "-1", "2x", "x3", "2x-3", "2xx3", "2,3", "99999999x99999999", "9223372036854775807x2"}) {
     EXPECT_THAT(refusal_of("input_shape", value), HasSubstr("")) << value;
   }
   EXPECT_THAT(refusal_of("model", "gpt"), HasSubstr("gpt"));
@@ -146,7 +154,8 @@ TEST_F(ModelFile, NonsenseInTheMetadataIsNamed) {
   EXPECT_THAT(refusal_of("matmul", "abacus"), HasSubstr("abacus"));
 }
 
-// Sizes that a few hundred bytes of weights cannot have: refused before the memory is taken. Any of them would need gigabytes.
+// Sizes that a few hundred bytes of weights cannot have: refused before the memory is taken. Any of them
+// would need gigabytes.
 TEST_F(ModelFile, LargeSizesInASmallFileTakeNoMemory) {
   const int64_t before = resident_bytes();
   EXPECT_THAT(refusal_of("num_classes", "16777216"), HasSubstr("fewer numbers"));
@@ -162,10 +171,12 @@ TEST_F(ModelFile, LargeSizesInASmallFileTakeNoMemory) {
 }
 
 TEST_F(ModelFile, WrongTensorsAreNamed) {
-  EXPECT_THAT(refusal([](SafetensorsFile& file) { file.tensors.emplace_back("extra", torch::zeros({1000})); }),
-              HasSubstr("extra"));
+  EXPECT_THAT(
+      refusal([](SafetensorsFile& file) { file.tensors.emplace_back("extra", torch::zeros({1000})); }),
+      HasSubstr("extra"));
   const auto find = [](SafetensorsFile& file, const std::string& name) {
-    return std::find_if(file.tensors.begin(), file.tensors.end(), [&](const auto& each) { return each.first == name; });
+    return std::find_if(file.tensors.begin(), file.tensors.end(),
+                        [&](const auto& each) { return each.first == name; });
   };
   EXPECT_THAT(refusal([&](SafetensorsFile& file) { file.tensors.erase(find(file, "fc2.bias")); }),
               AllOf(HasSubstr("fc2.bias"), HasSubstr("missing")));

@@ -1,5 +1,5 @@
-// OutputDir: made when absent, locked while in use, never taken from somebody else, and gone when nothing came of it.
-// no torch
+// OutputDir: made when absent, locked while in use, never taken from somebody else, and gone when nothing
+// came of it. no torch
 #include "gradstep/run/output_dir.h"
 
 #include <fcntl.h>
@@ -57,7 +57,9 @@ TEST(OutputDir, StaysWithWhatWasWritten) {
 TEST(OutputDir, AnEmptyFolderOfTheUserIsUsedAndStays) {
   const ScratchDir scratch;
   fs::create_directory(scratch.file("mine"));
-  { const OutputDir dir(scratch.file("mine")); }
+  {
+    const OutputDir dir(scratch.file("mine"));
+  }
   EXPECT_TRUE(fs::is_empty(scratch.file("mine")));
 }
 
@@ -118,13 +120,16 @@ TEST(OutputDir, AnotherProcessKeepsItUntilItDies) {
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_FALSE(fs::is_empty(scratch.file("run")));  // the stale lock file
-  { const OutputDir dir(scratch.file("run")); }
+  {
+    const OutputDir dir(scratch.file("run"));
+  }
   EXPECT_TRUE(fs::is_empty(scratch.file("run")));
   close(ready[0]);
   close(ready[1]);
 }
 
-// Many threads at once: one has it at any time, and a folder that disappears under a waiting one does no harm.
+// Many threads at once: one has it at any time, and a folder that disappears under a waiting one does no
+// harm.
 TEST(OutputDir, OneAtATimeUnderARush) {
   const ScratchDir scratch;
   std::atomic<int> inside{0};

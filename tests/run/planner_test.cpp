@@ -1,4 +1,5 @@
-// The decisions about a run, with numbers alone: its length, what is due when, what the engine and the plan get.
+// The decisions about a run, with numbers alone: its length, what is due when, what the engine and the plan
+// get.
 #include "run/planner.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +46,8 @@ TEST(RunLength, EpochsBoundWindowsAndMaxStepsUpdates) {
 }
 
 // The numbers of the windows 1..n, each with an update, after which something is due.
-std::vector<int64_t> due_at(const Interval& interval, int64_t windows_per_epoch, int64_t n, double seconds_per_window = 1) {
+std::vector<int64_t> due_at(const Interval& interval, int64_t windows_per_epoch, int64_t n,
+                            double seconds_per_window = 1) {
   DueTimer timer(interval, windows_per_epoch);
   std::vector<int64_t> at;
   for (int64_t i = 1; i <= n; ++i) {
@@ -199,7 +201,8 @@ TEST(FillPlan, RanksShareAWindow) {
 
 TEST(FillPlan, WordsForEveryKindOfEnd) {
   EXPECT_EQ(plan_of(with_length({}, 500), 1000).ends, "after 500 updates");
-  EXPECT_EQ(plan_of(with_length(100, 500), 1000).ends, "after 100 epochs or 500 updates, whichever comes first");
+  EXPECT_EQ(plan_of(with_length(100, 500), 1000).ends,
+            "after 100 epochs or 500 updates, whichever comes first");
   RunConfig config = with_length({}, 500);
   config.opt = "sgd";
   config.nesterov = true;

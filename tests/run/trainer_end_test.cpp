@@ -1,4 +1,5 @@
-// How runs end: with the data, by a request to stop, early, or diverged (cases D3, D6); and when they are evaluated.
+// How runs end: with the data, by a request to stop, early, or diverged (cases D3, D6); and when they are
+// evaluated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -45,7 +46,8 @@ TEST(RunEnds, WithTheDataEvenIfSkipsLeaveUpdatesOpen) {
 
 TEST(RunEnds, WithMaxStepsFurtherWindowsAreDrawn) {
   SmallRun run(9);
-  // A gradient of one sample alone, times the first scale of 65536, overflows in fp16 once the activations have grown a little.
+  // A gradient of one sample alone, times the first scale of 65536, overflows in fp16 once the activations
+  // have grown a little.
   run.config.precision = "fp16";
   run.config.batch_size = run.config.grad_accum_steps = 1;
   run.config.max_steps = 12;
@@ -65,7 +67,8 @@ TEST(RunEnds, D3_DivergedKeepsTheLastGoodModel) {
   run.config.max_steps = 100;
   run.out.write("model.safetensors", "the last good one");
   const std::string message = message_of<Diverged>([&] { run.run(); });
-  EXPECT_THAT(message, AllOf(HasSubstr("window 21"), HasSubstr("first in "), HasSubstr("--lr"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("window 21"), HasSubstr("first in "), HasSubstr("--lr"), Not(HasSubstr("\n"))));
   EXPECT_EQ(run.out.read("model.safetensors"), "the last good one");
   EXPECT_EQ(run.out.num_entries(), 1);
   ASSERT_EQ(run.sink.windows.size(), 21U);  // one update, then 20 skips, the last of which has its row
@@ -118,7 +121,8 @@ TEST(RunEnds, AStopBeforeTheFirstUpdateWritesTheModelToo) {
   EXPECT_EQ(run.model().metadata.at("gradstep.update"), "0");
 }
 
-// 2,500 samples are three evaluation batches; a request that comes before them ends the evaluation without a row.
+// 2,500 samples are three evaluation batches; a request that comes before them ends the evaluation without a
+// row.
 TEST(RunEnds, AStopCutsAnEvaluationShort) {
   SmallRun run(9, 2500);
   run.config.epochs = 2;

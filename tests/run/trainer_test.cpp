@@ -1,4 +1,5 @@
-// Trainer: lengths, rows and files of whole runs on small data sets (cases A6, A7, D12, K1), and that a run is reproducible.
+// Trainer: lengths, rows and files of whole runs on small data sets (cases A6, A7, D12, K1), and that a run
+// is reproducible.
 #include "gradstep/run/trainer.h"
 
 #include <gmock/gmock.h>
@@ -32,8 +33,8 @@ std::vector<int64_t> column_of(const RecordingSink& sink, int64_t StepReport::* 
 
 TEST(Trainer, A6_ThreeEpochsOfNineSamples) {
   SmallRun run(9, 9);
-  // The test set is the training set, and a learning rate of 0 keeps the weights: an epoch whose windows hold each sample exactly
-  // once has the losses of the evaluation.
+  // The test set is the training set, and a learning rate of 0 keeps the weights: an epoch whose windows hold
+  // each sample exactly once has the losses of the evaluation.
   for (const char* file : {"images-idx3-ubyte", "labels-idx1-ubyte"}) {
     run.data.write(std::string("t10k-") + file, run.data.read(std::string("train-") + file));
   }
@@ -161,7 +162,8 @@ TEST(Trainer, TheMicroBatchChangesNeitherRatesNorNearlyTheLoss) {
     run.run();
     EXPECT_EQ(run.rates(), rates);
     ASSERT_EQ(run.losses().size(), losses.size());
-    for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(run.losses()[i], losses[i], 1e-4) << micro_batch << " " << i;
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(run.losses()[i], losses[i], 1e-4) << micro_batch << " " << i;
   }
 }
 
@@ -174,7 +176,8 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
     EXPECT_EQ(trainer.plan().precision, precision);
     trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
     EXPECT_EQ(run.model().metadata.at("gradstep.precision"), precision);
-    for (const auto& [name, tensor] : run.model().tensors) EXPECT_EQ(tensor.scalar_type(), at::kFloat) << name;
+    for (const auto& [name, tensor] : run.model().tensors)
+      EXPECT_EQ(tensor.scalar_type(), at::kFloat) << name;
     EXPECT_EQ(run.sink.windows.back().step.loss_scale, precision == "fp16" ? 65536 : 1);
   }
   run.config.precision = "auto";
@@ -234,7 +237,8 @@ TEST(Trainer, SettingsThatDoNotFitTheDataAreRefused) {
   SmallRun run(9);
   run.config.epochs = 2;
   run.config.warmup_steps = 7;  // of 6 updates: case B2
-  EXPECT_THAT(message_of<ConfigError>([&] { Trainer(run.config, solo()); }), AllOf(HasSubstr("7"), HasSubstr("6")));
+  EXPECT_THAT(message_of<ConfigError>([&] { Trainer(run.config, solo()); }),
+              AllOf(HasSubstr("7"), HasSubstr("6")));
   run.config.warmup_steps = 0;
   run.config.model = "mpl";
   EXPECT_THROW(Trainer(run.config, solo()), ConfigError);

@@ -24,7 +24,8 @@ TEST(Accumulation, A1_TwoWorldsInThreads) {
   run_ranks(2, [](World& world) {
     Lin lin;
     Engine engine(lin_task(lin), plain_sgd(4), world);
-    engine.step(world.rank() == 0 ? column({1, 1, 1, 1}) : column({7, 7}), no_targets(world.rank() == 0 ? 4 : 2));
+    engine.step(world.rank() == 0 ? column({1, 1, 1, 1}) : column({7, 7}),
+                no_targets(world.rank() == 0 ? 4 : 2));
     EXPECT_FLOAT_EQ(lin->w.item<float>(), -3.0F);
   });
 }
@@ -49,8 +50,8 @@ TEST(Accumulation, A2_ARankWithoutSamplesTakesPart) {
     Lin lin;
     Engine engine(lin_task(lin), plain_sgd(2), world);
     const int64_t n = world.rank() == 2 ? 0 : 1;
-    const StepReport report =
-        engine.step(n == 1 ? column({static_cast<float>(1 + 2 * world.rank())}) : at::empty({0, 1}), no_targets(n));
+    const StepReport report = engine.step(
+        n == 1 ? column({static_cast<float>(1 + 2 * world.rank())}) : at::empty({0, 1}), no_targets(n));
     EXPECT_EQ(report.samples, 2);
     EXPECT_EQ(lin->w.item<float>(), -2.0F);
   });
@@ -97,7 +98,9 @@ TEST(Accumulation, A9_LossIsTheMeanOverMicroBatchesAndRanks) {
 TEST(Accumulation, A10_DecayAndAdamStepOncePerUpdate) {
   Dot dot(at::ones({1, 1}));
   Engine engine(dot_task(dot),
-                {.optimizer = {.weight_decay = 0.1}, .schedule = {.shape = LrShape::kConstant, .peak = 1}, .micro_batch = 1},
+                {.optimizer = {.weight_decay = 0.1},
+                 .schedule = {.shape = LrShape::kConstant, .peak = 1},
+                 .micro_batch = 1},
                 solo());
   const StepReport report = engine.step(at::zeros({4, 1}), no_targets(4));
   EXPECT_EQ(report.num_micro_batches, 4);
@@ -116,8 +119,8 @@ TEST(Accumulation, MicroBatchesAgreeWithOneBatch) {
   const at::Tensor y = at::randint(3, {30}, at::kLong);
   for (const int64_t micro : {30, 7, 1}) {
     torch::nn::Sequential model = small_classifier();
-    Engine engine(classification_task(model), {.schedule = {.shape = LrShape::kConstant, .peak = 1e-2}, .micro_batch = micro},
-                  solo());
+    Engine engine(classification_task(model),
+                  {.schedule = {.shape = LrShape::kConstant, .peak = 1e-2}, .micro_batch = micro}, solo());
     for (int i = 0; i < 5; ++i) engine.step(x, y);
     results.push_back(torch::nn::utils::parameters_to_vector(model->parameters()).detach());
   }

@@ -20,7 +20,8 @@ Norm norm_of(const std::vector<at::Tensor>& grads) {
 }
 
 TEST(Clip, NormEqualsPyTorchs) {
-  const std::vector<at::Tensor> grads{at::randn({257, 300}), at::randn({5}), at::randn({}), at::randn({64, 63}).t()};
+  const std::vector<at::Tensor> grads{at::randn({257, 300}), at::randn({5}), at::randn({}),
+                                      at::randn({64, 63}).t()};
   std::vector<at::Tensor> flat;
   for (const at::Tensor& grad : grads) flat.push_back(grad.flatten().to(at::kDouble));
   EXPECT_NEAR(norm_of(grads).norm.item<double>(), at::cat(flat).norm().item<double>(), 1e-4);

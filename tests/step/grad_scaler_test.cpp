@@ -39,7 +39,8 @@ TEST(GradScaler, FollowsThePythonClass) {
   std::unique_ptr<GradScaler> scaler;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry& e = entries[i];
-    const bool goes_on = i > 0 && entries[i - 1].interval == e.interval && entries[i - 1].scale_after == e.scale_before &&
+    const bool goes_on = i > 0 && entries[i - 1].interval == e.interval &&
+                         entries[i - 1].scale_after == e.scale_before &&
                          entries[i - 1].tracker_after == e.tracker_before;
     if (!goes_on) {
       scaler = std::make_unique<GradScaler>(true, GradScalerOptions{.growth_interval = e.interval}, at::kCPU);
@@ -86,11 +87,14 @@ TEST(GradScaler, DisabledIsANoOp) {
 TEST(GradScaler, EngineGrowsAfterTheInterval) {
   Dot dot(at::ones({1, 1}));
   Engine engine(dot_task(dot),
-                {.schedule = {.shape = LrShape::kConstant, .peak = 0.1}, .precision = Precision::kFp16,
-                 .scaler = {.init_scale = 4, .growth_interval = 3}, .micro_batch = 1},
+                {.schedule = {.shape = LrShape::kConstant, .peak = 0.1},
+                 .precision = Precision::kFp16,
+                 .scaler = {.init_scale = 4, .growth_interval = 3},
+                 .micro_batch = 1},
                 solo());
   std::vector<double> scales;
-  for (int i = 0; i < 7; ++i) scales.push_back(engine.step(at::ones({1, 1}), at::zeros({1}, at::kLong)).loss_scale);
+  for (int i = 0; i < 7; ++i)
+    scales.push_back(engine.step(at::ones({1, 1}), at::zeros({1}, at::kLong)).loss_scale);
   EXPECT_EQ(scales, (std::vector<double>{4, 4, 4, 8, 8, 8, 16}));
 }
 

@@ -24,7 +24,8 @@ TEST(LrSchedule, FollowsTheGoldenTable) {
     LrSchedule schedule;
     int64_t k = 0;
     double lr = 0;
-    text >> shape >> schedule.peak >> schedule.min >> schedule.warmup_steps >> schedule.total_steps >> k >> lr;
+    text >> shape >> schedule.peak >> schedule.min >> schedule.warmup_steps >> schedule.total_steps >> k >>
+        lr;
     ASSERT_FALSE(text.fail()) << line;
     schedule.shape = parse_lr_shape(shape);
     EXPECT_NEAR(schedule.at(k), lr, 1e-12 * std::abs(lr) + 1e-300) << line;
@@ -52,9 +53,11 @@ TEST(LrSchedule, B2_EdgesAreFiniteAndLongWarmUpIsRefused) {
   const std::vector<std::pair<int64_t, int64_t>> edges{{0, 1}, {1, 1}, {0, 10}, {10, 10}};
   for (const LrShape shape : {LrShape::kCosine, LrShape::kLinear, LrShape::kConstant}) {
     for (const auto& [warmup, total] : edges) {
-      const LrSchedule schedule{.shape = shape, .peak = 1, .min = 0.1, .warmup_steps = warmup, .total_steps = total};
+      const LrSchedule schedule{
+          .shape = shape, .peak = 1, .min = 0.1, .warmup_steps = warmup, .total_steps = total};
       validate(schedule);
-      for (int64_t k = 1; k <= total + 3; ++k) EXPECT_TRUE(std::isfinite(schedule.at(k))) << warmup << " " << total;
+      for (int64_t k = 1; k <= total + 3; ++k)
+        EXPECT_TRUE(std::isfinite(schedule.at(k))) << warmup << " " << total;
       if (shape != LrShape::kConstant) {
         EXPECT_EQ(schedule.at(total + 1), 0.1);
       }

@@ -38,14 +38,20 @@ TEST(MicroBatches, ATailOfOneJoinsUnderBatchNorm) {
 
 TEST(MicroBatches, BatchNormTrainsOnATailOfOne) {
   torch::nn::Sequential model(torch::nn::Linear(4, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 3));
-  Engine engine(classification_task(model), {.schedule = {.shape = LrShape::kConstant}, .micro_batch = 4}, solo());
+  Engine engine(classification_task(model), {.schedule = {.shape = LrShape::kConstant}, .micro_batch = 4},
+                solo());
   EXPECT_EQ(engine.step(at::randn({9, 4}), at::zeros({9}, at::kLong)).num_micro_batches, 2);
 }
 
 TEST(WindowSeed, IsFrozenAndSpreads) {
   // Part of the format: resume on another version depends on these.
-  EXPECT_EQ(mix32(0, 0, 0), 0U);
-  EXPECT_EQ(mix32(0, 1, 0), mix32(0, 1, 0));
+  // The values come from the formula in window_seed.h, computed in Python.
+  EXPECT_EQ(mix32(0U, 0, 0), 0U);
+  EXPECT_EQ(mix32(0U, 1, 0), 4076774786U);
+  EXPECT_EQ(mix32(0U, 0, 1), 675862180U);
+  EXPECT_EQ(mix32(1U, 0, 0), 3793791033U);
+  EXPECT_EQ(mix32(12345U, 678, 9), 192498983U);
+  EXPECT_EQ(mix32(~uint64_t{0}, 1000000000000, 1023), 417857026U);
   std::set<uint32_t> seen;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (int64_t window = 0; window < 100; ++window) {
@@ -59,7 +65,8 @@ TEST(WindowSeed, DropoutDependsOnTheWindowAlone) {
   const auto run = [](int64_t disturb) {
     torch::manual_seed(3);
     torch::nn::Sequential model(torch::nn::Dropout(0.5), torch::nn::Linear(4, 3));
-    Engine engine(classification_task(model), {.schedule = {.shape = LrShape::kConstant}, .micro_batch = 2, .seed = 9}, solo());
+    Engine engine(classification_task(model),
+                  {.schedule = {.shape = LrShape::kConstant}, .micro_batch = 2, .seed = 9}, solo());
     for (int i = 0; i < 3; ++i) {
       if (disturb > 0) (void)at::rand({disturb});
       engine.step(at::ones({4, 4}), at::zeros({4}, at::kLong));

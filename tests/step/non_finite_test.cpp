@@ -60,7 +60,8 @@ Task ten_task(Ten ten) {
   task.module = ten.ptr();
   task.forward = [ten](const at::Tensor& x) mutable {
     at::Tensor sum = at::zeros({});
-    for (size_t i = 0; i < 10; ++i) sum = sum + (ten->w[i] * x.narrow(1, static_cast<int64_t>(i), 1).sum()).sum();
+    for (size_t i = 0; i < 10; ++i)
+      sum = sum + (ten->w[i] * x.narrow(1, static_cast<int64_t>(i), 1).sum()).sum();
     return sum;
   };
   task.loss_sum = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.to(at::kFloat); };
@@ -77,7 +78,8 @@ void expect_skip_and_recovery(World& world, Precision precision, bool bad_rank) 
   if (bad_rank) bad[2][7] = kNan;  // in the last micro-batch
   EXPECT_TRUE(engine.step(bad, no_targets(3)).skipped);
   EXPECT_TRUE(same_bytes(everything(engine), before));
-  for (const auto& [name, parameter] : engine.optimizer().parameters()) EXPECT_FALSE(parameter.grad().defined()) << name;
+  for (const auto& [name, parameter] : engine.optimizer().parameters())
+    EXPECT_FALSE(parameter.grad().defined()) << name;
   EXPECT_FALSE(engine.step(clean, no_targets(3)).skipped);
   EXPECT_FALSE(same_bytes(everything(engine), before));
 }
@@ -91,7 +93,9 @@ TEST(Skip, D2_OneNanInOneOfTenGradientsInEveryPrecision) {
 
 TEST(Skip, D2_NanOnOneOfTwoRanks) {
   for (const int64_t bad_rank : {0, 1}) {
-    run_ranks(2, [&](World& world) { expect_skip_and_recovery(world, Precision::kFp32, world.rank() == bad_rank); });
+    run_ranks(2, [&](World& world) {
+      expect_skip_and_recovery(world, Precision::kFp32, world.rank() == bad_rank);
+    });
   }
 }
 

@@ -58,7 +58,9 @@ TEST(Optimizer, AdamWFollowsItsFormula) {
 TEST(Optimizer, SgdFollowsItsFormula) {
   for (const bool nesterov : {false, true}) {
     const at::Tensor w = parameter(at::full({1, 1}, 2.0F));
-    FusedOptimizer optimizer({{"w", w}}, {.kind = OptimizerKind::kSgd, .weight_decay = 0.1, .momentum = 0.9, .nesterov = nesterov});
+    FusedOptimizer optimizer(
+        {{"w", w}},
+        {.kind = OptimizerKind::kSgd, .weight_decay = 0.1, .momentum = 0.9, .nesterov = nesterov});
     double value = 2, buffer = 0;
     for (int t = 1; t <= 20; ++t) {
       const double raw = std::cos(t);

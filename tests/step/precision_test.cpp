@@ -141,7 +141,8 @@ TEST(Precision, D11_AnExceptionInForwardLeavesAutocastOffAndTheWindowCanBeTriedA
   const at::Tensor x = at::randn({8, 4});
   EXPECT_THROW(engine.step(x, no_targets(8)), std::runtime_error);
   EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
-  for (const auto& [name, parameter] : engine.optimizer().parameters()) EXPECT_FALSE(parameter.grad().defined()) << name;
+  for (const auto& [name, parameter] : engine.optimizer().parameters())
+    EXPECT_FALSE(parameter.grad().defined()) << name;
   EXPECT_EQ(engine.counters().windows, 0);
   fail = false;
   engine.step(x, no_targets(8));
@@ -163,7 +164,8 @@ TEST(Precision, GuardsNestAndRestore) {
 }
 
 TEST(Precision, TextsAreReadBackAndOthersRefused) {
-  for (const Precision p : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) EXPECT_EQ(parse_precision(to_string(p)), p);
+  for (const Precision p : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
+    EXPECT_EQ(parse_precision(to_string(p)), p);
   EXPECT_THROW((void)parse_precision("fp64"), ConfigError);
   EXPECT_THROW((void)parse_matmul("mkl"), ConfigError);
 }
@@ -209,7 +211,8 @@ TEST(Matmul, OneDnnComputesTheSameProducts) {
   const at::Tensor b = at::randn({256});
   const auto products = [&] {
     return std::vector<at::Tensor>{at::linear(x, w, b), at::linear(x, w).t().mm(x), at::mm(x.t(), x),
-                                   at::addmm(at::ones({64, 64}), x, x.t(), 0.5, 2), at::mm(x.slice(1, 0, 700, 2), w.slice(1, 0, 700, 2).t())};
+                                   at::addmm(at::ones({64, 64}), x, x.t(), 0.5, 2),
+                                   at::mm(x.slice(1, 0, 700, 2), w.slice(1, 0, 700, 2).t())};
   };
   use_matmul(Matmul::kTorch);
   const auto expected = products();

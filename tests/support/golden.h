@@ -11,8 +11,8 @@
 
 namespace gradstep::testing {
 
-// Lines of a golden file without comments (#) and empty ones. Throws when the file cannot be read, and fails the test when
-// nothing is in it.
+// Lines of a golden file without comments (#) and empty ones. Throws when the file cannot be read, and fails
+// the test when nothing is in it.
 inline std::vector<std::string> golden_lines(const std::string& name) {
   std::istringstream file(read_source_file("tests/golden/" + name));
   std::vector<std::string> lines;

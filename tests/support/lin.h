@@ -1,4 +1,5 @@
-// lin: the toy of tests/cases, exact in floats. One fp32 parameter w = 0 of shape (1, 1); the loss of a sample x is w * x.
+// lin: the toy of tests/cases, exact in floats. One fp32 parameter w = 0 of shape (1, 1); the loss of a
+// sample x is w * x.
 #pragma once
 
 #include <torch/torch.h>

@@ -1,4 +1,5 @@
 """The program as the Python tests call it: run to the end, or started, signalled and waited for; and what a good refusal is."""
+
 import json
 import os
 import pathlib
@@ -17,13 +18,17 @@ def run(*arguments, env=None, timeout=120, **options):
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run([PROGRAM, *map(str, arguments)], env={**ENVIRONMENT, **(env or {})}, text=True, timeout=timeout, **options)
+    return subprocess.run(
+        [PROGRAM, *map(str, arguments)], env={**ENVIRONMENT, **(env or {})}, text=True, timeout=timeout, **options
+    )
 
 
 def start(*arguments, **options):
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
-    return subprocess.Popen([PROGRAM, *map(str, arguments)], env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL, **options)
+    return subprocess.Popen(
+        [PROGRAM, *map(str, arguments)], env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL, **options
+    )
 
 
 def rows(folder):
@@ -40,7 +45,9 @@ def write_idx(folder, num_train=60, num_test=20, side=4):
     for part, count in (("train", num_train), ("t10k", num_test)):
         pixels = bytes((17 * i + 31 * p) % 256 for i in range(count) for p in range(side * side))
         (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, count, side, side) + pixels)
-        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count)))
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count))
+        )
     return folder
 
 
@@ -57,9 +64,30 @@ class ProgramTest(unittest.TestCase):
         data = self.folder / "data"
         if not data.exists():
             write_idx(data)
-        return ["train", "--dataset", "mnist", "--data-dir", str(data), "--hidden", "8", "-b", "4", "--grad-accum-steps", "2",
-                "--warmup-steps", "0", "--precision", "fp32", "--matmul", "torch", "--threads", "1", "-o",
-                str(self.folder / name), *map(str, arguments)]
+        return [
+            "train",
+            "--dataset",
+            "mnist",
+            "--data-dir",
+            str(data),
+            "--hidden",
+            "8",
+            "-b",
+            "4",
+            "--grad-accum-steps",
+            "2",
+            "--warmup-steps",
+            "0",
+            "--precision",
+            "fp32",
+            "--matmul",
+            "torch",
+            "--threads",
+            "1",
+            "-o",
+            str(self.folder / name),
+            *map(str, arguments),
+        ]
 
     def done(self, result):
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)

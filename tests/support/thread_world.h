@@ -1,4 +1,5 @@
-// ThreadWorld: the ranks of a run as threads of one process, for tests. The CPU generator is shared: no dropout there.
+// ThreadWorld: the ranks of a run as threads of one process, for tests. The CPU generator is shared: no
+// dropout there.
 #pragma once
 
 #include <torch/torch.h>
@@ -50,8 +51,8 @@ class ThreadWorld final : public World {
   int64_t rank_;
 };
 
-// Runs `body(world)` on `size` ranks and waits for all. An exception on one rank would leave the others waiting, so
-// bodies report failures through EXPECT only.
+// Runs `body(world)` on `size` ranks and waits for all. An exception on one rank would leave the others
+// waiting, so bodies report failures through EXPECT only.
 inline void run_ranks(int64_t size, const std::function<void(World&)>& body) {
   ThreadHub hub(size);
   std::vector<std::thread> threads;

@@ -7,8 +7,9 @@
 
 namespace gradstep {
 
-// Cores this process may use: those of its affinity mask, and no more than the cgroup's quota rounded up; at least 1.
-// cgroup_root: the folder to look for quotas in; membership: the file that names the process's groups (a test passes its own).
+// Cores this process may use: those of its affinity mask, and no more than the cgroup's quota rounded up; at
+// least 1. cgroup_root: the folder to look for quotas in; membership: the file that names the process's
+// groups (a test passes its own).
 [[nodiscard]] int64_t num_usable_cores(const std::string& cgroup_root = "/sys/fs/cgroup",
                                        const std::string& membership = "/proc/self/cgroup");
 

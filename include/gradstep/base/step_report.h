@@ -7,20 +7,21 @@
 namespace gradstep {
 
 struct StepReport {
-  int64_t window = 0;         // windows consumed so far, this one included: unique, from 1
-  int64_t update = 0;         // updates applied so far, this one included unless skipped
-  int64_t epoch = 0;          // from 0
-  double loss = 0;            // mean over the window and all ranks, unscaled
-  double lr = 0;              // as used (on a skip: as it would have been used)
-  double grad_norm = 0;       // global 2-norm, unscaled, before the clip
-  double loss_scale = 1;      // as used
-  bool skipped = false;       // the gradients were not finite and nothing was changed
-  bool diverged = false;      // this was one skip too many in a row: the run should end
-  int64_t skipped_total = 0;  // skips so far, this one included
-  int64_t samples = 0;        // of this window, over all ranks
-  double divisor = 0;         // total weight of this window: samples, or target tokens that count
+  int64_t window = 0;             // windows consumed so far, this one included: unique, from 1
+  int64_t update = 0;             // updates applied so far, this one included unless skipped
+  int64_t epoch = 0;              // from 0
+  double loss = 0;                // mean over the window and all ranks, unscaled
+  double lr = 0;                  // as used (on a skip: as it would have been used)
+  double grad_norm = 0;           // global 2-norm, unscaled, before the clip
+  double loss_scale = 1;          // as used
+  bool skipped = false;           // the gradients were not finite and nothing was changed
+  bool diverged = false;          // this was one skip too many in a row: the run should end
+  int64_t skipped_total = 0;      // skips so far, this one included
+  int64_t samples = 0;            // of this window, over all ranks
+  double divisor = 0;             // total weight of this window: samples, or target tokens that count
   int64_t num_micro_batches = 0;  // on this rank
-  std::string first_non_finite;   // at the first skip of a row, and where diverged: op and parameter where it began
+  std::string
+      first_non_finite;  // at the first skip of a row, and where diverged: op and parameter where it began
 };
 
 }  // namespace gradstep

@@ -18,7 +18,8 @@ struct MlpOptions {
 
 class MlpImpl : public torch::nn::Module {
  public:
-  // Draws from the default generator as Python's nn.Linear(num_inputs, hidden), nn.Linear(hidden, num_classes) do.
+  // Draws from the default generator as Python's nn.Linear(num_inputs, hidden), nn.Linear(hidden,
+  // num_classes) do.
   explicit MlpImpl(const MlpOptions& options);
   // (n, ...) with num_inputs numbers a sample -> (n, num_classes)
   at::Tensor forward(const at::Tensor& inputs);

@@ -1,4 +1,5 @@
-// Task: a module together with what its loss and its metrics are. What the engine trains and the evaluator measures.
+// Task: a module together with what its loss and its metrics are. What the engine trains and the evaluator
+// measures.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,12 +27,13 @@ struct Task {
   std::function<double(const at::Tensor& targets)> weight;
 };
 
-// Sum over samples of the cross entropy, in fp32 whatever the outputs are. outputs (n, classes), targets (n) int64.
-// Symbol in PyTorch: torch.nn.functional.cross_entropy(reduction="sum").
+// Sum over samples of the cross entropy, in fp32 whatever the outputs are. outputs (n, classes), targets (n)
+// int64. Symbol in PyTorch: torch.nn.functional.cross_entropy(reduction="sum").
 [[nodiscard]] at::Tensor cross_entropy_sum(const at::Tensor& outputs, const at::Tensor& targets,
                                            double label_smoothing = 0);
 
-// A task from any module holder (torch::nn::Sequential, one made by TORCH_MODULE) that maps inputs to class scores.
+// A task from any module holder (torch::nn::Sequential, one made by TORCH_MODULE) that maps inputs to class
+// scores.
 template <typename ModuleHolder>
 [[nodiscard]] Task classification_task(ModuleHolder module, double label_smoothing = 0) {
   Task task;

@@ -18,7 +18,8 @@ struct EvaluateOptions {
   int64_t batch_size = 0;                  // samples; 0: as many as make good use of the device
   // Called between batches; true ends the evaluation early. Empty: never.
   std::function<bool()> should_stop{};
-  // Called with each batch's first sample number, scores (n, classes) fp32 and targets (n), on this rank. Empty: not.
+  // Called with each batch's first sample number, scores (n, classes) fp32 and targets (n), on this rank.
+  // Empty: not.
   std::function<void(int64_t first, const at::Tensor& scores, const at::Tensor& targets)> on_batch{};
 };
 
@@ -33,8 +34,9 @@ struct EvalResult {
   bool complete = true;                // false: should_stop ended it
 };
 
-// Each rank takes a contiguous part. The module is in evaluation mode meanwhile and in its former mode afterwards; gradients, random
-// numbers and the training's autocast cache are not touched. The loss has no label smoothing. Waits for the device.
+// Each rank takes a contiguous part. The module is in evaluation mode meanwhile and in its former mode
+// afterwards; gradients, random numbers and the training's autocast cache are not touched. The loss has no
+// label smoothing. Waits for the device.
 [[nodiscard]] EvalResult evaluate(const Task& task, const Dataset& dataset, World& world,
                                   const EvaluateOptions& options = {});
 

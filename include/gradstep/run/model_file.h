@@ -1,4 +1,5 @@
-// The model file: weights as safetensors, with what is needed to build the model again and to evaluate it as it was trained.
+// The model file: weights as safetensors, with what is needed to build the model again and to evaluate it as
+// it was trained.
 #pragma once
 
 #include <string>
@@ -33,8 +34,8 @@ struct LoadedModel {
   Task task;  // on the CPU, with the file's weights
 };
 
-// Throws CheckpointError naming file, tensor and what is wrong: not a model of ours, a tensor missing, too many, or of
-// another shape or type.
+// Throws CheckpointError naming file, tensor and what is wrong: not a model of ours, a tensor missing, too
+// many, or of another shape or type.
 [[nodiscard]] LoadedModel load_model(const std::string& path);
 
 }  // namespace gradstep

@@ -7,8 +7,8 @@ namespace gradstep {
 
 class OutputDir {
  public:
-  // Creates the folder and locks it. Throws ConfigError when another process has it (naming pid and host), when it
-  // holds a run already, when it holds files that are not a run's, or when it cannot be created.
+  // Creates the folder and locks it. Throws ConfigError when another process has it (naming pid and host),
+  // when it holds a run already, when it holds files that are not a run's, or when it cannot be created.
   explicit OutputDir(std::string path);
   // Unlocks; removes a folder that it created when nothing was written into it.
   ~OutputDir();

@@ -1,4 +1,5 @@
-// Engine: one call of step() turns one window into one update. Accumulation, precision, scale, check, clip, optimizer, schedule.
+// Engine: one call of step() turns one window into one update. Accumulation, precision, scale, check, clip,
+// optimizer, schedule.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +26,9 @@ struct EngineOptions {
   OptimizerOptions optimizer{};
   LrSchedule schedule{};
   Precision precision = Precision::kFp32;
-  GradScalerOptions scaler{};        // used by fp16 only
-  int64_t micro_batch = 32;         // samples that go through the model at once; changes memory and speed, not the update
+  GradScalerOptions scaler{};  // used by fp16 only
+  int64_t micro_batch =
+      32;  // samples that go through the model at once; changes memory and speed, not the update
   double clip_grad = 0;             // global norm; 0: off
   int64_t max_skips_in_a_row = 20;  // then StepReport::diverged
   uint64_t seed = 0;                // of the windows' random numbers
@@ -34,22 +36,22 @@ struct EngineOptions {
 
 // What the engine must remember between updates, besides parameters, moments and scale.
 struct EngineCounters {
-  int64_t windows = 0;        // consumed
-  int64_t updates = 0;        // applied
+  int64_t windows = 0;  // consumed
+  int64_t updates = 0;  // applied
   int64_t skipped_total = 0;
   int64_t skips_in_a_row = 0;
 };
 
 class Engine {
  public:
-  // The world must outlive the engine. Throws ConfigError for parameters that are not fp32 (naming the first, case D4), for
-  // a module without parameters, and for a schedule that makes no sense.
+  // The world must outlive the engine. Throws ConfigError for parameters that are not fp32 (naming the first,
+  // case D4), for a module without parameters, and for a schedule that makes no sense.
   Engine(Task task, const EngineOptions& options, World& world);
 
-  // Consumes the window: `window.batch` as the data set stores it, on any device. Puts the module into training mode. One wait for the
-  // device. A window whose gradients are not finite changes nothing but the scale and the counts; the report
-  // says so. After an exception of the user's module gradients are empty, buffers are as before, autocast is off, and
-  // the same window may be given again.
+  // Consumes the window: `window.batch` as the data set stores it, on any device. Puts the module into
+  // training mode. One wait for the device. A window whose gradients are not finite changes nothing but the
+  // scale and the counts; the report says so. After an exception of the user's module gradients are empty,
+  // buffers are as before, autocast is off, and the same window may be given again.
   StepReport step(const Window& window);
 
   // For windows made by hand: inputs (n, ...), targets (n). `epoch` only labels the report.
@@ -66,7 +68,8 @@ class Engine {
 
  private:
   double total_weight(const Window& window);
-  // Forward and backward of the whole window: gradients of loss_sum * scale / divisor, summed. Returns each micro-batch's loss sum.
+  // Forward and backward of the whole window: gradients of loss_sum * scale / divisor, summed. Returns each
+  // micro-batch's loss sum.
   std::vector<at::Tensor> accumulate(const Window& window, double divisor);
   at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets);
   void optimize(double lr);
@@ -86,11 +89,11 @@ class Engine {
   BufferSnapshot buffers_;
   EngineCounters counters_;
   bool has_batch_norm_;
-  double host_scale_;     // mirror of the scaler's scale
+  double host_scale_;             // mirror of the scaler's scale
   std::string first_non_finite_;  // of the current row of skips
-  at::Tensor seed_grad_;  // 0-dim fp32: d(scaled mean loss)/d(loss sum)
-  at::Tensor norm_;       // 0-dim fp32: of this update
-  at::Tensor found_inf_;  // 0-dim fp32: 1 when this update is skipped
+  at::Tensor seed_grad_;          // 0-dim fp32: d(scaled mean loss)/d(loss sum)
+  at::Tensor norm_;               // 0-dim fp32: of this update
+  at::Tensor found_inf_;          // 0-dim fp32: 1 when this update is skipped
 };
 
 }  // namespace gradstep

@@ -1,4 +1,5 @@
-// GradScaler: the loss scale of fp16 training. Its trajectory equals torch.amp.GradScaler's, down to a floor of 1.
+// GradScaler: the loss scale of fp16 training. Its trajectory equals torch.amp.GradScaler's, down to a floor
+// of 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,8 @@ struct GradScalerOptions {
   int64_t growth_interval = 2000;  // finite updates in a row before the scale grows
 };
 
-// Lives on the device of the parameters and never waits for it. Disabled: the scale is 1 and every call is a no-op.
+// Lives on the device of the parameters and never waits for it. Disabled: the scale is 1 and every call is a
+// no-op.
 class GradScaler {
  public:
   static constexpr double kMinScale = 1.0;
@@ -23,7 +25,8 @@ class GradScaler {
   GradScaler(bool enabled, const GradScalerOptions& options, at::Device device);
 
   [[nodiscard]] bool enabled() const { return enabled_; }
-  // Multiplies all gradients by 1 / scale and sets `found_inf` (0-dim fp32) to 1 when an element is not finite.
+  // Multiplies all gradients by 1 / scale and sets `found_inf` (0-dim fp32) to 1 when an element is not
+  // finite.
   void unscale_(std::vector<at::Tensor>& grads, at::Tensor& found_inf);
   // After an update: backs off where found_inf is 1, else counts towards growth.
   void update(const at::Tensor& found_inf);

@@ -14,12 +14,12 @@ enum class LrShape { kCosine, kLinear, kConstant };
 struct LrSchedule {
   LrShape shape = LrShape::kCosine;
   double peak = 1e-3;
-  double min = 0;             // unused by kConstant
-  int64_t warmup_steps = 0;   // updates
-  int64_t total_steps = 0;    // updates; unused by kConstant
+  double min = 0;            // unused by kConstant
+  int64_t warmup_steps = 0;  // updates
+  int64_t total_steps = 0;   // updates; unused by kConstant
 
-  // Learning rate of update k (from 1): peak*k/w up to w, then the shape; min from total_steps on (peak if constant).
-  // REQUIRES: k >= 1. Warm-up is tested first: (w, T) = (1, 1) gives peak, (0, 1) gives min.
+  // Learning rate of update k (from 1): peak*k/w up to w, then the shape; min from total_steps on (peak if
+  // constant). REQUIRES: k >= 1. Warm-up is tested first: (w, T) = (1, 1) gives peak, (0, 1) gives min.
   [[nodiscard]] double at(int64_t k) const;
 };
 

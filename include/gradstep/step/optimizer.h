@@ -17,7 +17,8 @@ enum class OptimizerKind { kAdamW, kSgd };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;
-  double weight_decay = 1e-4;  // AdamW: decoupled (torch.optim.AdamW); SGD: added to the gradient (torch.optim.SGD)
+  double weight_decay =
+      1e-4;  // AdamW: decoupled (torch.optim.AdamW); SGD: added to the gradient (torch.optim.SGD)
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
@@ -31,14 +32,15 @@ class FusedOptimizer {
   // The parameters stay the caller's; names are unique and a shared tensor is listed once.
   FusedOptimizer(NamedTensors parameters, const OptimizerOptions& options);
 
-  // One update with learning rate lr from the parameters' .grad; those without one are left alone, their step too.
-  // Where found_inf (0-dim fp32, on the device) is 1 nothing changes. Never waits for the device.
+  // One update with learning rate lr from the parameters' .grad; those without one are left alone, their step
+  // too. Where found_inf (0-dim fp32, on the device) is 1 nothing changes. Never waits for the device.
   void step(double lr, const at::Tensor& found_inf);
 
   [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
   [[nodiscard]] bool decays(size_t parameter) const { return decay_[parameter]; }
   [[nodiscard]] const OptimizerOptions& options() const { return options_; }
-  // "<param>.exp_avg", ".exp_avg_sq", ".step" (0-dim fp32), or ".momentum_buffer"; they share memory with the optimizer.
+  // "<param>.exp_avg", ".exp_avg_sq", ".step" (0-dim fp32), or ".momentum_buffer"; they share memory with the
+  // optimizer.
   [[nodiscard]] NamedTensors state() const;
 
  private:

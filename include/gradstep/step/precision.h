@@ -1,4 +1,5 @@
-// Precision: what the forward pass computes in, and the guard that switches autocast on and reliably off again.
+// Precision: what the forward pass computes in, and the guard that switches autocast on and reliably off
+// again.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -15,12 +16,13 @@ enum class Precision { kFp32, kBf16, kFp16 };
 // Throws ConfigError for any other text.
 [[nodiscard]] Precision parse_precision(const std::string& text);
 
-// Autocast for one device type on this thread, as Python's torch.autocast: off for kFp32. Restores the former state and
-// clears the cache of cast weights when the outermost guard leaves, also by exception (cases D10, D11).
+// Autocast for one device type on this thread, as Python's torch.autocast: off for kFp32. Restores the former
+// state and clears the cache of cast weights when the outermost guard leaves, also by exception (cases D10,
+// D11).
 class AutocastGuard {
  public:
-  // cache: keep casts of parameters for the guard's time. Evaluation passes false, so that it cannot touch the
-  // cache of a training forward it may stand in.
+  // cache: keep casts of parameters for the guard's time. Evaluation passes false, so that it cannot touch
+  // the cache of a training forward it may stand in.
   AutocastGuard(c10::DeviceType device, Precision precision, bool cache = true);
   ~AutocastGuard();
   AutocastGuard(const AutocastGuard&) = delete;

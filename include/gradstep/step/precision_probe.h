@@ -15,25 +15,27 @@ namespace gradstep {
 struct ProbeResult {
   Precision precision = Precision::kFp32;
   Matmul matmul = Matmul::kTorch;
-  double seconds = 0;  // median of a forward and backward
+  double seconds = 0;  // fastest forward and backward of a few
 };
 
 struct PrecisionChoice {
   Precision precision = Precision::kFp32;
   Matmul matmul = Matmul::kTorch;
-  std::string reason;                 // one line for the start summary: what was measured, or "as asked"
-  std::string warning;                // such as "fp16 is emulated on this processor: 34 times slower than fp32"; mostly empty
+  std::string reason;  // one line for the start summary: what was measured, or "as asked"
+  std::string
+      warning;  // such as "fp16 is emulated on this processor: 34 times slower than fp32"; mostly empty
   std::vector<ProbeResult> measured;  // empty when nothing was left to choose
 };
 
-// Times one forward and backward of `micro` (on the module's device, in training mode): a few runs, at most about 0.1 s a way.
-// Gradients are empty afterwards, buffers and random number generators as before; switches use_matmul and leaves it as it was.
+// Times one forward and backward of `micro` (on the module's device, in training mode): a few runs, at most
+// about 0.1 s a way. Gradients are empty afterwards, buffers and random number generators as before; switches
+// use_matmul and leaves it as it was.
 [[nodiscard]] ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Matmul matmul);
 
-// precision: "auto", "fp32", "bf16", "fp16"; matmul: "auto", "torch", "onednn". What is "auto" is measured and the fastest taken; a lower
-// precision, or rounding other than libtorch's, must win by a tenth. An explicit fp16 is measured against fp32 on a CPU, for the warning.
-// Throws ConfigError for other texts.
-[[nodiscard]] PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std::string& precision,
-                                               const std::string& matmul);
+// precision: "auto", "fp32", "bf16", "fp16"; matmul: "auto", "torch", "onednn". What is "auto" is measured
+// and the fastest taken; a lower precision, or rounding other than libtorch's, must win by a tenth. An
+// explicit fp16 is measured against fp32 on a CPU, for the warning. Throws ConfigError for other texts.
+[[nodiscard]] PrecisionChoice choose_precision(const Task& task, const Batch& micro,
+                                               const std::string& precision, const std::string& matmul);
 
 }  // namespace gradstep
