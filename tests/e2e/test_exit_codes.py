@@ -319,8 +319,7 @@ class Streams(ProgramTest):
         result = subprocess.run(
             ["bash", "-c", 'set -o pipefail; "$0" "$@" ' + redirection, PROGRAM, *arguments],
             env=ENVIRONMENT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             timeout=60,
         )
