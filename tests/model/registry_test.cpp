@@ -51,9 +51,9 @@ TEST(ModelRegistry, DescriptionsNameTheSizes) {
 
 TEST(ModelRegistry, AnUnknownNameIsRefused) {
   EXPECT_THAT(message_of<ConfigError>([] { (void)make_task({.name = "mpl"}, kPictures); }),
-              HasSubstr("models: mlp"));
+              HasSubstr("nown are mlp"));
   EXPECT_THAT(message_of<ConfigError>([] { (void)describe_model({.name = ""}, kPictures); }),
-              HasSubstr("models: mlp"));
+              HasSubstr("nown are mlp"));
 }
 
 }  // namespace
