@@ -1,6 +1,6 @@
 // The bare loop: the ATen calls that Engine::step makes for one window and nothing around them, to hold the
-// Engine against. Flags as in bench_common.h, and --matmul torch|onednn; --data-dir holds uncompressed IDX
-// files.
+// Engine against. Flags as in bench_common.h, and --matmul torch|onednn, --allocator kept|default; --data-dir
+// holds uncompressed IDX files.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
@@ -109,8 +109,8 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gradstep::keep_freed_memory();  // as the program does
   const bench::Flags flags(argc, argv);
+  if (flags.text("allocator", "kept") == "kept") gradstep::keep_freed_memory();  // as the program does
   const bench::Job job(flags);
   gradstep::use_matmul(gradstep::parse_matmul(flags.text("matmul", "torch")));
   bench::SteadyClock clock(job.warmup_windows, job.seconds);

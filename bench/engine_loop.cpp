@@ -1,6 +1,6 @@
 // The shipped Engine with everything on: autocast, scaler, clip, finite check, and a row of metrics.jsonl for
-// each window. Flags as in bench_common.h, and --matmul torch|onednn; --data-dir holds uncompressed IDX files
-// and takes the rows.
+// each window. Flags as in bench_common.h, and --matmul torch|onednn, --allocator kept|default; --data-dir
+// holds uncompressed IDX files and takes the rows.
 #include <torch/torch.h>
 
 #include "bench_common.h"
@@ -47,8 +47,8 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gradstep::keep_freed_memory();  // as the program does
   const bench::Flags flags(argc, argv);
+  if (flags.text("allocator", "kept") == "kept") gradstep::keep_freed_memory();  // as the program does
   const bench::Job job(flags);
   gradstep::use_matmul(gradstep::parse_matmul(flags.text("matmul", "torch")));
   bench::SteadyClock clock(job.warmup_windows, job.seconds);
