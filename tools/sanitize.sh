@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the tests that need little of libtorch under AddressSanitizer and UBSan in build-asan/ and runs them. ROOMS="io data" picks rooms.
+# Builds the unit tests of every room under AddressSanitizer and UBSan in build-asan/ and runs them. ROOMS="io data" picks rooms.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 tools/setup.sh
 tools/configure.sh build-asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGRADSTEP_SANITIZE=address,undefined -DGRADSTEP_BUILD_BENCH=OFF
 targets=()
 pattern=""
-for room in ${ROOMS:-base io data report step}; do
+for room in ${ROOMS:-base io data model dist report step run cli}; do
   if compgen -G "tests/$room/*_test.cpp" >/dev/null; then
     targets+=("gradstep_${room}_test")
     pattern+="${pattern:+|}$room"
