@@ -115,7 +115,10 @@ def check_lines(path, lines):
         yield len(lines), f"{len(lines)} lines, over {MAX_LINES}: split it by concept"
     for number, line in enumerate(lines, 1):
         if path.endswith(SLASHES) and re.match(r"// .*\bno torch$", line) and line != NO_TORCH:
-            yield number, f"{NO_TORCH} needs a line of its own, or it is not seen: put it first, where no reflow reaches it"
+            yield (
+                number,
+                f"{NO_TORCH} needs a line of its own, or it is not seen: put it first, where no reflow reaches it",
+            )
         bad = next((c for c in line if ord(c) > 126 or (ord(c) < 32 and c != "\t")), None)
         if bad is not None:
             yield number, f"character U+{ord(bad):04X}: sources and pages are ASCII"
