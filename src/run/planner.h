@@ -40,7 +40,7 @@ class DueTimer {
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);
 
 // Fills what follows from settings, sampler and model: batch, length, schedule, groups, bytes.
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine,
-               World& world, RunPlan& plan);
+void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, const Engine& engine,
+               const World& world, RunPlan& plan);
 
 }  // namespace gradstep
