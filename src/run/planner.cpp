@@ -84,6 +84,11 @@ bool DueTimer::due(int64_t updates, int64_t windows, double seconds) {
   return periods > std::exchange(periods_, periods);
 }
 
+int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler, int64_t world_size) {
+  return std::min(config.batch_size,
+                  array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());
+}
+
 EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
   return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
                         .weight_decay = config.weight_decay,

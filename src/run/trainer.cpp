@@ -47,12 +47,6 @@ RunLength checked_length(const RunConfig& config, int64_t windows_per_epoch) {
   return length;
 }
 
-// As many real samples as the engine will put through the model at once.
-Batch probe_batch(const RunConfig& config, const Dataset& train, const Sampler& sampler, const World& world) {
-  const Range part = array_split(sampler.window_range(0).size(), world.size(), /*rank=*/0);
-  return train.gather(at::arange(std::min(config.batch_size, part.size())));
-}
-
 PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Batch& micro) {
   PrecisionChoice choice = choose_precision(task, micro, config.precision, config.matmul);
   use_matmul(choice.matmul);
@@ -76,7 +70,9 @@ class Trainer::Impl {
         sampler_(data_.train->size(), config.global_batch(world.size()), config.seed),
         length_(checked_length(config, sampler_.windows_per_epoch())),
         task_(build_task(config, data_.train->spec(), device_)),
-        precision_(settle_precision(config, task_, probe_batch(config, *data_.train, sampler_, world))),
+        precision_(settle_precision(
+            config, task_,
+            data_.train->gather(at::arange(largest_micro_batch(config, sampler_, world.size()))))),
         engine_(task_, with_precision(engine_options(config, length_.total_updates), precision_.precision),
                 world),
         eval_timer_(config.eval_interval, sampler_.windows_per_epoch()) {

@@ -2,6 +2,7 @@
 // left alone.
 #include "gradstep/run/evaluator.h"
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -168,6 +169,16 @@ TEST(Evaluate, D10_BetweenMicroBatchesItDropsNoGradient) {
   const std::vector<at::Tensor> grads = gradients(true);
   for (const at::Tensor& grad : grads) ASSERT_TRUE(grad.defined());
   EXPECT_TRUE(same_bytes(grads, gradients(false)));
+}
+
+TEST(Evaluate, TouchesNotTheCacheOfATrainingForward) {
+  torch::nn::Sequential module = small_classifier();
+  const at::Tensor w = module->parameters()[0];
+  const auto cast = [&] { return at::autocast::cached_cast(at::kBFloat16, w, at::kCPU); };
+  const AutocastGuard autocast(at::kCPU, Precision::kBf16);
+  const at::Tensor before = cast();
+  (void)evaluate(classification_task(module), *random_data(10), solo(), {.precision = Precision::kBf16});
+  EXPECT_TRUE(cast().is_same(before));
 }
 
 TEST(Evaluate, TouchesNeitherGradientsNorRandomNumbers) {
