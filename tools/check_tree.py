@@ -42,6 +42,7 @@ NAMED = {"Makefile": "#", "CMakeLists.txt": "#", ".ci/run": "#"}
 SOURCE_SUFFIXES = (*SLASHES, *HASHES, ".in")
 TEXT_SUFFIXES = (*SOURCE_SUFFIXES, ".md", ".txt", ".toml", ".json")
 MARKS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
+NO_TORCH = "// no torch"  # CMakeLists.txt looks for this line
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -113,6 +114,11 @@ def check_lines(path, lines):
     if comment_mark(path) and len(lines) > MAX_LINES:
         yield len(lines), f"{len(lines)} lines, over {MAX_LINES}: split it by concept"
     for number, line in enumerate(lines, 1):
+        if path.endswith(SLASHES) and re.match(r"// .*\bno torch$", line) and line != NO_TORCH:
+            yield (
+                number,
+                f"{NO_TORCH} needs a line of its own, or it is not seen: put it first, where no reflow reaches it",
+            )
         bad = next((c for c in line if ord(c) > 126 or (ord(c) < 32 and c != "\t")), None)
         if bad is not None:
             yield number, f"character U+{ord(bad):04X}: sources and pages are ASCII"

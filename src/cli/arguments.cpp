@@ -1,5 +1,6 @@
+// no torch
 // Registers the flags of a table with CLI11, lets it split the arguments, and words what it refuses in our
-// way. no torch
+// way.
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>

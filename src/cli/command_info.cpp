@@ -1,8 +1,10 @@
 // The flags of eval and fetch, and the four subcommands with their positional arguments and examples.
-// no torch
 #include "cli/command_info.h"
 
+#include <algorithm>
 #include <stdexcept>
+
+#include "gradstep/data/dataset.h"
 
 namespace gradstep {
 namespace {
@@ -20,7 +22,8 @@ constexpr char kFetch[] = "Download";
 std::vector<Flag<EvalOptions>> make_eval_flags() {
   const auto any = [](const std::string&) { return true; };
   const auto known_dataset = [](const std::string& text) {
-    return text.empty() || text == "fashion-mnist" || text == "mnist" || text == "cifar10";
+    const std::vector<std::string> names = dataset_names();
+    return text.empty() || std::ranges::find(names, text) != names.end();
   };
   const auto known_precision = [](const std::string& text) {
     return text.empty() || text == "fp32" || text == "bf16" || text == "fp16";
@@ -29,9 +32,9 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
       text_flag({.key = "dataset",
                  .group = kEval,
                  .metavar = "NAME",
-                 .help = "Data set: fashion-mnist, mnist or cifar10.",
+                 .help = "Data set: " + expectation(dataset_names()) + ".",
                  .default_text = "the one recorded in the model"},
-                &EvalOptions::dataset, "fashion-mnist, mnist or cifar10", known_dataset),
+                &EvalOptions::dataset, expectation(dataset_names()), known_dataset),
       text_flag({.key = "data_dir",
                  .group = kEval,
                  .metavar = "DIR",

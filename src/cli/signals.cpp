@@ -1,5 +1,6 @@
+// no torch
 // Signal handlers: each does one atomic exchange, and the second SIGINT an _exit. All of it is
-// async-signal-safe. no torch
+// async-signal-safe.
 #include "cli/signals.h"
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
+// no torch
 // atomic_write and the file under it: temporary name, sync, rename, sync of the folder; nothing left behind
-// on failure. no torch
+// on failure.
 #include "gradstep/io/atomic_write.h"
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
+// no torch
 // safetensors header: a strict reader on JSON events, so that nothing is built that was not checked, and the
-// writer. no torch
+// writer.
 #include "io/safetensors_header.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
+// no torch
 // One transfer through libcurl. Callbacks never let an exception pass through C: it is kept and thrown
-// afterwards. no torch
+// afterwards.
 #include "io/transfer.h"
 
 #include <curl/curl.h>

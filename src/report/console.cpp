@@ -1,5 +1,6 @@
+// no torch
 // Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends,
-// not the run. no torch
+// not the run.
 #include "gradstep/report/console.h"
 
 #include <algorithm>

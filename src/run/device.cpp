@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
+
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 
@@ -26,6 +28,8 @@ void set_threads(int64_t threads) {
 c10::Device settle_device(const RunConfig& config) {
   const c10::Device device = parse_device(config.device);
   set_threads(config.threads);
+  // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
+  if (config.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);
   return device;
 }

@@ -4,26 +4,13 @@
 #include <torch/torch.h>
 
 #include "gradstep/data/sampler.h"
+#include "model/mode_guard.h"
 
 namespace gradstep {
 namespace {
 
 constexpr int64_t kDefaultBatch = 1000;
 constexpr int64_t kTop = 5;
-
-class EvalModeGuard {
- public:
-  explicit EvalModeGuard(torch::nn::Module& module) : module_(module), was_training_(module.is_training()) {
-    module_.eval();
-  }
-  ~EvalModeGuard() { module_.train(was_training_); }
-  EvalModeGuard(const EvalModeGuard&) = delete;
-  EvalModeGuard& operator=(const EvalModeGuard&) = delete;
-
- private:
-  torch::nn::Module& module_;
-  bool was_training_;
-};
 
 // Everything the ranks add up, in one fp64 vector on the device: loss, hits, top-5 hits, samples, then per
 // class samples and hits.
@@ -70,7 +57,8 @@ EvalResult result_of(const Sums& sums) {
 EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, const EvaluateOptions& options) {
   const at::Device device = task.module->parameters().front().device();
   const at::NoGradGuard no_grad;
-  const EvalModeGuard eval_mode(*task.module);
+  const ModeGuard eval_mode(*task.module, /*training=*/false);
+  for (at::Tensor& buffer : task.module->buffers()) world.broadcast(buffer, /*root=*/0);
   const AutocastGuard autocast(device.type(), options.precision, /*cache=*/false);
   const int64_t batch_size = options.batch_size > 0 ? options.batch_size : kDefaultBatch;
   const Range part = array_split(dataset.size(), world.size(), world.rank());

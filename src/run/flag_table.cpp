@@ -1,5 +1,4 @@
 // The flag table of `train`, and how numbers, switches and devices are read from text and written to it.
-// no torch
 #include "run/flag_table.h"
 
 #include <charconv>
@@ -7,6 +6,8 @@
 #include <system_error>
 
 #include "gradstep/base/error.h"
+#include "gradstep/data/dataset.h"
+#include "gradstep/model/registry.h"
 
 namespace gradstep {
 namespace {
@@ -67,8 +68,8 @@ void add_data(Flags& flags) {
   flags.push_back(choice_flag({.key = "dataset",
                                .group = kData,
                                .metavar = "NAME",
-                               .help = "Data set: fashion-mnist, mnist or cifar10."},
-                              &RunConfig::dataset, {"fashion-mnist", "mnist", "cifar10"}));
+                               .help = "Data set: " + expectation(dataset_names()) + "."},
+                              &RunConfig::dataset, dataset_names()));
   flags.push_back(
       text_flag({.key = "data_dir",
                  .group = kData,
@@ -94,9 +95,11 @@ void add_data(Flags& flags) {
 }
 
 void add_model(Flags& flags) {
-  flags.push_back(
-      choice_flag({.key = "model", .group = kModel, .metavar = "NAME", .help = "Model to train: mlp."},
-                  &RunConfig::model, {"mlp"}));
+  flags.push_back(choice_flag({.key = "model",
+                               .group = kModel,
+                               .metavar = "NAME",
+                               .help = "Model to train: " + expectation(model_names()) + "."},
+                              &RunConfig::model, model_names()));
   flags.push_back(
       integer_flag({.key = "hidden", .group = kModel, .metavar = "N", .help = "Width of the hidden layer."},
                    &RunConfig::hidden, {.min = 1, .max = 1'000'000}));

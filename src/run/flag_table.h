@@ -1,6 +1,6 @@
 // The flag table: one entry a flag, with its names, its help, how its text is read and how it is written.
 // Command line, environment, config file, help and docs/cli.md all derive from it. What is here knows neither
-// torch nor CLI11 nor TOML.
+// CLI11 nor TOML.
 #pragma once
 
 #include <cstdint>

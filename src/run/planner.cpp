@@ -38,7 +38,7 @@ std::string describe_optimizer(const RunConfig& config) {
   return config.clip_grad > 0 ? text + ", gradients clipped to norm " + shortest(config.clip_grad) : text;
 }
 
-void fill_groups(Engine& engine, RunPlan& plan) {
+void fill_groups(const Engine& engine, RunPlan& plan) {
   const NamedTensors& parameters = engine.optimizer().parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int64_t numel = parameters[i].second.numel();
@@ -84,6 +84,11 @@ bool DueTimer::due(int64_t updates, int64_t windows, double seconds) {
   return periods > std::exchange(periods_, periods);
 }
 
+int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler, int64_t world_size) {
+  return std::min(config.batch_size,
+                  array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());
+}
+
 EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
   return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
                         .weight_decay = config.weight_decay,
@@ -103,8 +108,8 @@ EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
           .seed = config.seed};
 }
 
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine,
-               World& world, RunPlan& plan) {
+void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, const Engine& engine,
+               const World& world, RunPlan& plan) {
   plan.train_samples = sampler.num_samples();
   plan.world_size = world.size();
   plan.micro_batch = config.batch_size;
@@ -128,7 +133,8 @@ void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength&
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
   const int64_t moments = bytes_of(engine.optimizer().state());
   plan.checkpoint_bytes = parameters + moments + buffer_bytes(*engine.task().module);
-  // Parameters, gradients and moments; what the process holds already has data set and libraries in it.
+  // What the process holds already has data set, libraries and parameters in it; gradients are as large as
+  // these.
   plan.memory_bytes = resident_bytes() + parameters + moments;
   plan.memory_free_bytes = free_memory_bytes();
 }

@@ -37,10 +37,15 @@ class DueTimer {
   double periods_ = 0;  // whole intervals passed
 };
 
+// Samples of the largest micro-batch: a window may hold fewer than --batch-size. Of rank 0, which has the
+// most.
+[[nodiscard]] int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler,
+                                          int64_t world_size);
+
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);
 
 // Fills what follows from settings, sampler and model: batch, length, schedule, groups, bytes.
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, Engine& engine,
-               World& world, RunPlan& plan);
+void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, const Engine& engine,
+               const World& world, RunPlan& plan);
 
 }  // namespace gradstep

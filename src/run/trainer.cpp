@@ -40,14 +40,15 @@ Task build_task(const RunConfig& config, const DatasetSpec& spec, at::Device dev
   return task;
 }
 
-// The first micro-batch of the data set: real samples for the probe.
-Batch probe_batch(const Dataset& dataset, int64_t micro_batch) {
-  return dataset.gather(at::arange(std::min(micro_batch, dataset.size())));
+// Refuses a warm-up that does not fit, before a model is built.
+RunLength checked_length(const RunConfig& config, int64_t windows_per_epoch) {
+  const RunLength length = run_length(config, windows_per_epoch);
+  check_warmup(config.warmup_steps, length.total_updates);
+  return length;
 }
 
-PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Dataset& train) {
-  PrecisionChoice choice =
-      choose_precision(task, probe_batch(train, config.batch_size), config.precision, config.matmul);
+PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Batch& micro) {
+  PrecisionChoice choice = choose_precision(task, micro, config.precision, config.matmul);
   use_matmul(choice.matmul);
   return choice;
 }
@@ -67,10 +68,11 @@ class Trainer::Impl {
         device_(settle_device(config)),
         data_(load_data(config)),
         sampler_(data_.train->size(), config.global_batch(world.size()), config.seed),
-        length_(run_length(config, sampler_.windows_per_epoch())),
-        task_((check_warmup(config.warmup_steps, length_.total_updates),
-               build_task(config, data_.train->spec(), device_))),
-        precision_(settle_precision(config, task_, *data_.train)),
+        length_(checked_length(config, sampler_.windows_per_epoch())),
+        task_(build_task(config, data_.train->spec(), device_)),
+        precision_(settle_precision(
+            config, task_,
+            data_.train->gather(at::arange(largest_micro_batch(config, sampler_, world.size()))))),
         engine_(task_, with_precision(engine_options(config, length_.total_updates), precision_.precision),
                 world),
         eval_timer_(config.eval_interval, sampler_.windows_per_epoch()) {
@@ -152,8 +154,8 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
     if (row.step.diverged) {
       sinks.flush();
       throw Diverged("diverged at window " + std::to_string(row.step.window) +
-                     ": too many updates in a row were not " + "finite, first in " +
-                     row.step.first_non_finite + "; lower --lr or set --clip-grad");
+                     ": too many updates in a row were not finite, first in " + row.step.first_non_finite +
+                     "; lower --lr or set --clip-grad");
     }
     const EngineCounters& counters = engine_.counters();
     if (eval_timer_.due(counters.updates, counters.windows, clock_.seconds())) evaluate_now(sinks, stop);

@@ -98,7 +98,7 @@ StepReport Engine::step(const Window& window) {
 
   zero_grad();
   buffers_.save();
-  const std::vector<at::Tensor> loss_sums = accumulate(window, report.divisor);
+  const std::vector<at::Tensor> loss_sums = accumulate(window, report.loss_scale / report.divisor);
   grad_sync_.sum_();
   optimize(report.lr);
   read_back(loss_sums, report);
@@ -137,17 +137,27 @@ double Engine::sum_over_ranks(double value) {
   return total.item<double>();
 }
 
-std::vector<at::Tensor> Engine::accumulate(const Window& window, double divisor) {
+std::vector<at::Tensor> Engine::accumulate(const Window& window, double factor) {
   if (!task_.module->is_training()) task_.module->train();
   seed_generators(mix32(options_.seed, counters_.windows, world_.rank()), device_);
+  // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
+  // bits are those of loss_sum * (scale / W) in PyTorch.
+  seed_grad_.fill_(factor);
+  try {
+    return run_micro_batches(window);
+  } catch (...) {
+    zero_grad();
+    buffers_.restore();
+    throw;
+  }
+}
+
+std::vector<at::Tensor> Engine::run_micro_batches(const Window& window) {
   const at::Tensor targets = window.batch.targets.to(device_, /*non_blocking=*/true);
   at::Tensor inputs = window.batch.inputs.to(device_, /*non_blocking=*/true);
   const bool prepare_at_once =
       task_.prepare && inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
   if (prepare_at_once) inputs = task_.prepare(inputs);
-  // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
-  // bits are those of loss_sum * (scale / W) in PyTorch.
-  seed_grad_.fill_(host_scale_ / divisor);
   std::vector<at::Tensor> loss_sums;
   for (const Range range : micro_batches(inputs.size(0), options_.micro_batch, has_batch_norm_)) {
     const at::Tensor piece = inputs.narrow(0, range.begin, range.size());
@@ -158,21 +168,15 @@ std::vector<at::Tensor> Engine::accumulate(const Window& window, double divisor)
 }
 
 at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& targets) {
-  try {
-    at::Tensor loss_sum;
-    {
-      const AutocastGuard autocast(device_.type(), options_.precision);
-      loss_sum = task_.loss_sum(task_.forward(inputs), targets);
-    }
-    TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat,
-                "Task::loss_sum must give an fp32 scalar");
-    torch::autograd::backward({loss_sum}, {seed_grad_});
-    return loss_sum.detach();
-  } catch (...) {
-    zero_grad();
-    buffers_.restore();
-    throw;
+  at::Tensor loss_sum;
+  {
+    const AutocastGuard autocast(device_.type(), options_.precision);
+    loss_sum = task_.loss_sum(task_.forward(inputs), targets);
   }
+  TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat,
+              "Task::loss_sum must give an fp32 scalar");
+  torch::autograd::backward({loss_sum}, {seed_grad_});
+  return loss_sum.detach();
 }
 
 void Engine::optimize(double lr) {
@@ -192,19 +196,20 @@ void Engine::read_back(const std::vector<at::Tensor>& loss_sums, StepReport& rep
     report.grad_norm = norm_.item<double>();
     report.skipped = found_inf_.item<float>() != 0;
     host_scale_ = scaler_.scale();
+    loss_sum = sum_over_ranks(loss_sum);
   } else {
-    const at::Tensor loss = loss_sums.empty() ? at::zeros_like(norm_) : at::stack(loss_sums).sum(at::kDouble);
+    at::Tensor loss = (loss_sums.empty() ? at::zeros_like(norm_) : at::stack(loss_sums)).sum(at::kDouble);
+    world_.all_reduce_sum(loss);
     const at::Tensor scale = scaler_.enabled() ? scaler_.scale_tensor() : at::ones_like(norm_);
-    const at::Tensor numbers = at::stack({loss.to(at::kDouble), norm_.to(at::kDouble),
-                                          found_inf_.to(at::kDouble), scale.to(at::kDouble)})
-                                   .cpu();
+    const at::Tensor numbers =
+        at::stack({loss, norm_.to(at::kDouble), found_inf_.to(at::kDouble), scale.to(at::kDouble)}).cpu();
     const double* number = numbers.const_data_ptr<double>();
     loss_sum = number[0];
     report.grad_norm = number[1];
     report.skipped = number[2] != 0;
     host_scale_ = number[3];
   }
-  report.loss = sum_over_ranks(loss_sum) / report.divisor;
+  report.loss = loss_sum / report.divisor;
 }
 
 void Engine::note_skip(const Window& window, StepReport& report) {
@@ -216,9 +221,7 @@ void Engine::note_skip(const Window& window, StepReport& report) {
     // The same window once more, with the same random numbers and scale, under the observer.
     zero_grad();
     const NonFiniteFinder finder(optimizer_.parameters());
-    const double next_scale = std::exchange(host_scale_, report.loss_scale);
-    accumulate(window, report.divisor);
-    host_scale_ = next_scale;
+    accumulate(window, report.loss_scale / report.divisor);
     buffers_.restore();
     first_non_finite_ = finder.first();
     if (first_non_finite_.empty())

@@ -32,6 +32,10 @@ void validate(const LrSchedule& schedule) {
     throw ConfigError("schedule: learning rates and warm-up must not be negative");
   }
   if (schedule.shape == LrShape::kConstant) return;
+  if (schedule.total_steps < 1) {
+    throw ConfigError("schedule: total_steps is " + number(schedule.total_steps) +
+                      ", and cosine and linear end there; set it to the updates of the run");
+  }
   if (schedule.min > schedule.peak) {
     throw ConfigError("schedule: --min-lr is above --lr; lower --min-lr");
   }

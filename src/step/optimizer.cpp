@@ -10,7 +10,8 @@ FusedOptimizer::FusedOptimizer(NamedTensors parameters, const OptimizerOptions& 
   const bool adamw = options_.kind == OptimizerKind::kAdamW;
   for (const auto& [name, parameter] : parameters_) {
     decay_.push_back(options_.decay_all || parameter.dim() > 1);
-    first_moments_.push_back(at::zeros_like(parameter, at::MemoryFormat::Preserve));
+    if (adamw || options_.momentum != 0)
+      first_moments_.push_back(at::zeros_like(parameter, at::MemoryFormat::Preserve));
     if (adamw) second_moments_.push_back(at::zeros_like(parameter, at::MemoryFormat::Preserve));
   }
   if (!adamw || parameters_.empty()) return;
@@ -47,7 +48,7 @@ void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_i
     if (decay_[i] != decay || !grad.defined()) continue;
     params.push_back(parameters_[i].second);
     grads.push_back(grad);
-    first.push_back(first_moments_[i]);
+    if (!first_moments_.empty()) first.push_back(first_moments_[i]);
     if (second_moments_.empty()) continue;
     second.push_back(second_moments_[i]);
     steps.push_back(step_views_[i]);
@@ -57,8 +58,8 @@ void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_i
   if (options_.kind == OptimizerKind::kSgd) {
     // A buffer of zeros makes the first update equal to PyTorch's (momentum * 0 + grad), so no update is
     // special.
-    at::_fused_sgd_(params, grads, options_.momentum != 0 ? first : std::vector<at::Tensor>{}, weight_decay,
-                    options_.momentum, lr, /*dampening=*/0.0, options_.nesterov, /*maximize=*/false,
+    at::_fused_sgd_(params, grads, first, weight_decay, options_.momentum, lr, /*dampening=*/0.0,
+                    options_.nesterov, /*maximize=*/false,
                     /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
     return;
   }
@@ -70,7 +71,7 @@ void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_i
 NamedTensors FusedOptimizer::state() const {
   NamedTensors state;
   const bool adamw = options_.kind == OptimizerKind::kAdamW;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  for (size_t i = 0; i < first_moments_.size(); ++i) {
     const std::string& name = parameters_[i].first;
     state.emplace_back(name + (adamw ? ".exp_avg" : ".momentum_buffer"), first_moments_[i]);
     if (!adamw) continue;

@@ -8,6 +8,7 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/step/buffer_snapshot.h"
+#include "model/mode_guard.h"
 
 namespace gradstep {
 namespace {
@@ -26,24 +27,35 @@ void wait_for(at::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
 
+// Puts a device's generator back to where it was.
+class GeneratorGuard {
+ public:
+  explicit GeneratorGuard(at::Device device)
+      : generator_(at::globalContext().defaultGenerator(device)), state_(generator_.get_state()) {}
+  ~GeneratorGuard() { generator_.set_state(state_); }
+  GeneratorGuard(const GeneratorGuard&) = delete;
+  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
 // Undoes what a probe does to the module and to the process.
 class ProbeGuard {
  public:
-  explicit ProbeGuard(const Task& task)
+  ProbeGuard(const Task& task, at::Device device)
       : task_(task),
         buffers_(*task.module),
-        was_training_(task.module->is_training()),
-        generator_(at::globalContext().defaultGenerator(at::kCPU)),
-        generator_state_(generator_.get_state()),
+        mode_(*task.module, /*training=*/true),
+        host_generator_(at::kCPU),
+        device_generator_(device),
         matmul_(current_matmul()) {
     buffers_.save();
-    task_.module->train();
   }
   ~ProbeGuard() {
     task_.module->zero_grad(/*set_to_none=*/true);
     buffers_.restore();
-    task_.module->train(was_training_);
-    generator_.set_state(generator_state_);
     use_matmul(matmul_);
   }
   ProbeGuard(const ProbeGuard&) = delete;
@@ -52,9 +64,9 @@ class ProbeGuard {
  private:
   const Task& task_;
   BufferSnapshot buffers_;
-  bool was_training_;
-  at::Generator generator_;
-  at::Tensor generator_state_;
+  ModeGuard mode_;
+  GeneratorGuard host_generator_;
+  GeneratorGuard device_generator_;  // the host's once more on a CPU
   Matmul matmul_;
 };
 
@@ -104,9 +116,9 @@ void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& ch
 }  // namespace
 
 ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Matmul matmul) {
-  const ProbeGuard guard(task);
-  use_matmul(matmul);
   const at::Device device = task.module->parameters().front().device();
+  const ProbeGuard guard(task, device);
+  use_matmul(matmul);
   const at::Tensor targets = micro.targets.to(device);
   const at::Tensor stored = micro.inputs.to(device);
   const at::Tensor inputs = task.prepare ? task.prepare(stored) : stored;

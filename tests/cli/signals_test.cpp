@@ -1,5 +1,6 @@
+// no torch
 // Stop signals: each is a request with its own exit code, the first one wins, and a second SIGINT leaves at
-// once. no torch
+// once.
 #include "cli/signals.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
+// no torch
 // The console: lines word for word, what must never hide between two lines, the bar, and an output that goes
-// away. no torch
+// away.
 #include "gradstep/report/console.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
+// no torch
 // SinkList: every row reaches every sink, in order, and the end of a run reaches them all even when one
-// fails. no torch
+// fails.
 #include "gradstep/report/sink.h"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 // left alone.
 #include "gradstep/run/evaluator.h"
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -112,6 +113,72 @@ TEST(Evaluate, RestoresTheModeItFound) {
   EXPECT_THROW((void)evaluate(throwing, *data, solo()), std::runtime_error);
   EXPECT_TRUE(module->is_training());
   EXPECT_TRUE(at::GradMode::is_enabled());
+}
+
+TEST(Evaluate, AFrozenPartStaysFrozen) {
+  torch::nn::Sequential module(torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 3));
+  module[0]->eval();
+  (void)evaluate(classification_task(module), *random_data(10), solo());
+  EXPECT_TRUE(module->is_training());
+  EXPECT_FALSE(module[0]->is_training());
+  EXPECT_TRUE(module[1]->is_training());
+}
+
+TEST(Evaluate, AllRanksUseTheBuffersOfRankZero) {
+  const auto data = random_data(40);
+  std::vector<EvalResult> results(2);
+  std::vector<torch::nn::Sequential> modules;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    torch::manual_seed(0);
+    modules.emplace_back(torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 3));
+    modules.back()->buffers()[0].fill_(static_cast<double>(rank));  // the running mean
+  }
+  const EvalResult alone = evaluate(classification_task(modules[0]), *data, solo());
+  run_ranks(2, [&](World& world) {
+    const auto rank = static_cast<size_t>(world.rank());
+    results[rank] = evaluate(classification_task(modules[rank]), *data, world);
+  });
+  for (const EvalResult& result : results) {
+    EXPECT_NEAR(result.loss, alone.loss, 1e-6);
+    EXPECT_EQ(result.class_hits, alone.class_hits);
+  }
+  EXPECT_TRUE(same_bytes(modules[0]->buffers(), modules[1]->buffers()));
+}
+
+// In the middle of a window: after the forward of a micro-batch has cached its casts, before its backward.
+TEST(Evaluate, D10_BetweenMicroBatchesItDropsNoGradient) {
+  const auto data = random_data(10);
+  const auto gradients = [&](bool interrupted) {
+    torch::nn::Sequential module = small_classifier();
+    const Task task = classification_task(module);
+    for (int micro = 0; micro < 2; ++micro) {
+      at::Tensor loss;
+      {
+        const AutocastGuard autocast(at::kCPU, Precision::kBf16);
+        if (interrupted) (void)evaluate(task, *data, solo(), {.precision = Precision::kBf16});
+        const at::Tensor scores = task.forward(at::ones({2, 4}));
+        if (interrupted) (void)evaluate(task, *data, solo(), {.precision = Precision::kBf16});
+        loss = task.loss_sum(scores, torch::zeros({2}, at::kLong));
+      }
+      loss.backward();
+    }
+    std::vector<at::Tensor> grads;
+    for (const at::Tensor& parameter : module->parameters()) grads.push_back(parameter.grad());
+    return grads;
+  };
+  const std::vector<at::Tensor> grads = gradients(true);
+  for (const at::Tensor& grad : grads) ASSERT_TRUE(grad.defined());
+  EXPECT_TRUE(same_bytes(grads, gradients(false)));
+}
+
+TEST(Evaluate, TouchesNotTheCacheOfATrainingForward) {
+  torch::nn::Sequential module = small_classifier();
+  const at::Tensor w = module->parameters()[0];
+  const auto cast = [&] { return at::autocast::cached_cast(at::kBFloat16, w, at::kCPU); };
+  const AutocastGuard autocast(at::kCPU, Precision::kBf16);
+  const at::Tensor before = cast();
+  (void)evaluate(classification_task(module), *random_data(10), solo(), {.precision = Precision::kBf16});
+  EXPECT_TRUE(cast().is_same(before));
 }
 
 TEST(Evaluate, TouchesNeitherGradientsNorRandomNumbers) {

@@ -1,5 +1,6 @@
+// no torch
 // OutputDir: made when absent, locked while in use, never taken from somebody else, and gone when nothing
-// came of it. no torch
+// came of it.
 #include "gradstep/run/output_dir.h"
 
 #include <fcntl.h>

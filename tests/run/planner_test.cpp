@@ -86,6 +86,16 @@ TEST(DueTimer, NoEpochIsMissed) {
   }
 }
 
+TEST(LargestMicroBatch, IsNoLargerThanAWindowOrItsPart) {
+  RunConfig config;
+  config.batch_size = 32;
+  EXPECT_EQ(largest_micro_batch(config, Sampler(1000, 128, 0), 1), 32);
+  config.batch_size = 1'000'000'000;
+  EXPECT_EQ(largest_micro_batch(config, Sampler(1000, 128, 0), 1), 128);
+  EXPECT_EQ(largest_micro_batch(config, Sampler(1000, 128, 0), 3), 43);
+  EXPECT_EQ(largest_micro_batch(config, Sampler(9, 128, 0), 1), 9);
+}
+
 TEST(EngineOptionsOf, EverySettingArrives) {
   RunConfig config;
   config.opt = "sgd";

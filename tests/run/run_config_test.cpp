@@ -1,5 +1,6 @@
+// no torch
 // The flag table and RunConfig: numbers from text, limits, combinations, intervals, and the resolved config
-// file. no torch
+// file.
 #include "gradstep/run/run_config.h"
 
 #include <gmock/gmock.h>

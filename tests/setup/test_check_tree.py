@@ -116,6 +116,11 @@ class Lines(unittest.TestCase):
         self.one("cmake/a.cmake", "# A file.\n" + "<" * 7 + " HEAD\n", "conflict")
         self.one("docs/a.md", ">" * 7 + " main\n", "conflict")
 
+    def test_no_torch_stands_alone(self):
+        self.assertEqual(findings("src/io/a.cpp", "// no torch\n// A file.\n"), [])
+        self.assertEqual(findings("src/io/a.cpp", "// A file that has\n// no torch in it.\n"), [])
+        self.assertEqual([line for line, _ in findings("src/io/a.cpp", "// A file.\n// Of ours. no torch\n")], [2])
+
     def test_marks(self):
         for word in ("TO" + "DO", "FIX" + "ME"):
             self.one("src/io/a.cpp", source(f"int a;  // {word}: later"), word)

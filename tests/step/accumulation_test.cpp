@@ -1,8 +1,6 @@
 // Cases A: what a window adds up to, however it is cut.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gradstep/dist/grad_sync.h"
 #include "support/lin.h"
 #include "support/thread_world.h"
 #include "support/toys.h"
@@ -136,19 +134,6 @@ TEST(Accumulation, ModuleWeightsGiveTheDivisor) {
   const StepReport report = engine.step(column({3, 3, 0, 0}), torch::tensor({1, 1, -100, -100}));
   EXPECT_EQ(report.divisor, 2);
   EXPECT_EQ(lin->w.item<float>(), -3.0F);
-}
-
-TEST(GradSync, SumsAndLeavesAbsentGradientsAbsent) {
-  run_ranks(2, [](World& world) {
-    std::vector<at::Tensor> parameters{at::ones({2}), at::ones({3}), at::ones({1})};
-    for (at::Tensor& parameter : parameters) parameter.requires_grad_();
-    parameters[0].mutable_grad() = at::full({2}, 1.0F + static_cast<float>(world.rank()));
-    if (world.rank() == 1) parameters[1].mutable_grad() = at::full({3}, 7.0F);
-    GradSync(parameters, world).sum_();
-    EXPECT_TRUE(at::equal(parameters[0].grad(), at::full({2}, 3.0F)));
-    EXPECT_TRUE(at::equal(parameters[1].grad(), at::full({3}, 7.0F)));
-    EXPECT_FALSE(parameters[2].grad().defined());
-  });
 }
 
 }  // namespace

@@ -97,5 +97,14 @@ TEST(LrSchedule, NonsenseIsRefused) {
   EXPECT_THROW(validate(LrSchedule{.peak = -1, .total_steps = 5}), ConfigError);
 }
 
+// Left at its default, the length would make every learning rate 0, and nothing would be learnt in silence.
+TEST(LrSchedule, AForgottenLengthIsRefused) {
+  for (const LrShape shape : {LrShape::kCosine, LrShape::kLinear})
+    EXPECT_THROW(validate(LrSchedule{.shape = shape}), ConfigError);
+  validate(LrSchedule{.shape = LrShape::kConstant});
+  Lin lin;
+  EXPECT_THROW(Engine(lin_task(lin), {}, solo()), ConfigError);
+}
+
 }  // namespace
 }  // namespace gradstep::testing

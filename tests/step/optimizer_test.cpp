@@ -99,6 +99,7 @@ TEST(Optimizer, StateIsNamedAsPyTorchNamesIt) {
   const NamedTensors sgd = FusedOptimizer({{"fc.w", w}}, {.kind = OptimizerKind::kSgd}).state();
   ASSERT_EQ(sgd.size(), 1U);
   EXPECT_EQ(sgd[0].first, "fc.w.momentum_buffer");
+  EXPECT_TRUE(FusedOptimizer({{"fc.w", w}}, {.kind = OptimizerKind::kSgd, .momentum = 0}).state().empty());
 }
 
 TEST(Optimizer, FoundInfUndoesTheStep) {

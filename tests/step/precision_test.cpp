@@ -153,6 +153,18 @@ TEST(Precision, D11_AnExceptionInForwardLeavesAutocastOffAndTheWindowCanBeTriedA
   EXPECT_TRUE(same_bytes(everything(engine), everything(unbroken)));
 }
 
+// Not in forward: the second micro-batch finds no targets.
+TEST(Precision, D11_AnExceptionAnywhereInAWindowUndoesIt) {
+  torch::nn::Sequential model(torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 3));
+  Engine engine(classification_task(model), constant(Precision::kFp32), solo());
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& buffer : model->buffers()) before.push_back(buffer.clone());
+  EXPECT_THROW(engine.step(at::randn({8, 4}), no_targets(4)), c10::Error);
+  for (const at::Tensor& parameter : model->parameters()) EXPECT_FALSE(parameter.grad().defined());
+  EXPECT_TRUE(same_bytes(model->buffers(), before));
+  EXPECT_EQ(engine.counters().windows, 0);
+}
+
 TEST(Precision, GuardsNestAndRestore) {
   const AutocastGuard outer(at::kCPU, Precision::kBf16);
   {

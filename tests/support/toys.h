@@ -44,7 +44,7 @@ inline bool same_bytes(const std::vector<at::Tensor>& a, const std::vector<at::T
 }
 
 // Parameters and moments, steps included.
-inline std::vector<at::Tensor> everything(Engine& engine) {
+inline std::vector<at::Tensor> everything(const Engine& engine) {
   std::vector<at::Tensor> all = copies(engine.optimizer().parameters());
   for (const at::Tensor& tensor : copies(engine.optimizer().state())) all.push_back(tensor);
   return all;

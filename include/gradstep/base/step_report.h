@@ -1,4 +1,5 @@
-// StepReport: what one call of Engine::step did. Plain data, equal on all ranks.
+// StepReport: what one call of Engine::step did. Plain data, equal on all ranks but for num_micro_batches and
+// first_non_finite.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct StepReport {
   int64_t samples = 0;            // of this window, over all ranks
   double divisor = 0;             // total weight of this window: samples, or target tokens that count
   int64_t num_micro_batches = 0;  // on this rank
-  std::string
-      first_non_finite;  // at the first skip of a row, and where diverged: op and parameter where it began
+  // At the first skip of a row, and where diverged: op and parameter where it began, as far as this rank saw.
+  std::string first_non_finite;
 };
 
 }  // namespace gradstep

@@ -34,8 +34,8 @@ struct RunPlan {
   int64_t no_decay_tensors = 0, no_decay_parameters = 0;
   double weight_decay = 0;
   int64_t checkpoint_bytes = 0;
-  int64_t memory_bytes = 0;       // estimate: parameters, gradients, moments, data set, a window
-  int64_t memory_free_bytes = 0;  // of the device or cgroup
+  int64_t memory_bytes = 0;       // estimate: the process with data set and libraries, gradients, moments
+  int64_t memory_free_bytes = 0;  // of the machine or its cgroup
   std::string output_dir{};
 };
 

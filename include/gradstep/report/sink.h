@@ -21,7 +21,7 @@ struct WindowRow {
   double samples_per_s = 0;
   double time_data = 0;  // seconds waited for the loader
   double time_step = 0;  // seconds in Engine::step
-  int64_t memory = 0;    // bytes: resident set on a CPU, allocated on an accelerator
+  int64_t memory = 0;    // bytes the process holds (resident set), on an accelerator too
 };
 
 // One evaluation.

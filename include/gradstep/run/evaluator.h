@@ -34,9 +34,10 @@ struct EvalResult {
   bool complete = true;                // false: should_stop ended it
 };
 
-// Each rank takes a contiguous part. The module is in evaluation mode meanwhile and in its former mode
-// afterwards; gradients, random numbers and the training's autocast cache are not touched. The loss has no
-// label smoothing. Waits for the device.
+// Each rank takes a contiguous part, and the buffers (batch norm statistics) of rank 0, which it keeps. The
+// module is in evaluation mode meanwhile, and each part of it in its former mode afterwards; gradients,
+// random numbers and the training's autocast cache are not touched. The loss has no label smoothing. Waits
+// for the device.
 [[nodiscard]] EvalResult evaluate(const Task& task, const Dataset& dataset, World& world,
                                   const EvaluateOptions& options = {});
 

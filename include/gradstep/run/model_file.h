@@ -25,7 +25,7 @@ struct ModelInfo {
   int64_t update = 0;
 };
 
-// Writes parameters and buffers under their PyTorch state_dict names, atomically. Throws std::system_error.
+// Writes parameters and buffers under their PyTorch state_dict names, atomically. Throws CheckpointError.
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);
 

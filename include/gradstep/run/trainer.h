@@ -34,7 +34,7 @@ class Trainer {
   // Trains to the end, or until `stop` is requested; then the update under way is finished. Writes
   // model.safetensors (and best.safetensors, by val_acc, where evaluations were made) into output_dir; an
   // empty output_dir: no file is written. Rows go to `sinks` on rank 0. Throws Diverged after the last row
-  // (no model is written then), and std::system_error.
+  // (no model is written then), CheckpointError where the model cannot be written, and what `sinks` throw.
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
  private:

@@ -49,9 +49,10 @@ class Engine {
   Engine(Task task, const EngineOptions& options, World& world);
 
   // Consumes the window: `window.batch` as the data set stores it, on any device. Puts the module into
-  // training mode. One wait for the device. A window whose gradients are not finite changes nothing but the
-  // scale and the counts; the report says so. After an exception of the user's module gradients are empty,
-  // buffers are as before, autocast is off, and the same window may be given again.
+  // training mode. One wait for the device, and one more in GradSync where there are several ranks. A window
+  // whose gradients are not finite changes nothing but the scale and the counts; the report says so. After an
+  // exception of the task (or of tensors that do not fit) gradients are empty, buffers are as before,
+  // autocast is off, and the same window may be given again.
   StepReport step(const Window& window);
 
   // For windows made by hand: inputs (n, ...), targets (n). `epoch` only labels the report.
@@ -62,15 +63,16 @@ class Engine {
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
   [[nodiscard]] const EngineOptions& options() const { return options_; }
   [[nodiscard]] const Task& task() const { return task_; }
-  [[nodiscard]] FusedOptimizer& optimizer() { return optimizer_; }
-  [[nodiscard]] GradScaler& scaler() { return scaler_; }
+  [[nodiscard]] const FusedOptimizer& optimizer() const { return optimizer_; }
+  [[nodiscard]] const GradScaler& scaler() const { return scaler_; }
   [[nodiscard]] at::Device device() const { return device_; }
 
  private:
   double total_weight(const Window& window);
-  // Forward and backward of the whole window: gradients of loss_sum * scale / divisor, summed. Returns each
-  // micro-batch's loss sum.
-  std::vector<at::Tensor> accumulate(const Window& window, double divisor);
+  // Forward and backward of the whole window: gradients of loss_sum * factor, summed. Returns each
+  // micro-batch's loss sum. An exception leaves no gradient, and the buffers as they were saved.
+  std::vector<at::Tensor> accumulate(const Window& window, double factor);
+  std::vector<at::Tensor> run_micro_batches(const Window& window);
   at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets);
   void optimize(double lr);
   // The only wait for the device: fills loss, norm and skipped, and mirrors the scale.

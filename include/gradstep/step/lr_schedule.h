@@ -23,7 +23,8 @@ struct LrSchedule {
   [[nodiscard]] double at(int64_t k) const;
 };
 
-// Throws ConfigError when values make no schedule: w > T, negative numbers, min above peak.
+// Throws ConfigError when values make no schedule: w > T, negative numbers, min above peak, or no T where the
+// shape needs one.
 void validate(const LrSchedule& schedule);
 
 }  // namespace gradstep

@@ -39,8 +39,8 @@ class FusedOptimizer {
   [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
   [[nodiscard]] bool decays(size_t parameter) const { return decay_[parameter]; }
   [[nodiscard]] const OptimizerOptions& options() const { return options_; }
-  // "<param>.exp_avg", ".exp_avg_sq", ".step" (0-dim fp32), or ".momentum_buffer"; they share memory with the
-  // optimizer.
+  // "<param>.exp_avg", ".exp_avg_sq", ".step" (0-dim fp32), or ".momentum_buffer" (none without momentum);
+  // they share memory with the optimizer.
   [[nodiscard]] NamedTensors state() const;
 
  private:
@@ -51,7 +51,7 @@ class FusedOptimizer {
   NamedTensors parameters_;
   OptimizerOptions options_;
   std::vector<bool> decay_;
-  std::vector<at::Tensor> first_moments_;   // exp_avg, or momentum_buffer
+  std::vector<at::Tensor> first_moments_;   // exp_avg, or momentum_buffer; empty for SGD without momentum
   std::vector<at::Tensor> second_moments_;  // exp_avg_sq
   at::Tensor steps_;                        // (num_parameters) fp32: updates each parameter has had
   std::vector<at::Tensor> step_views_;      // 0-dim views of steps_

@@ -28,8 +28,8 @@ struct PrecisionChoice {
 };
 
 // Times one forward and backward of `micro` (on the module's device, in training mode): a few runs, at most
-// about 0.1 s a way. Gradients are empty afterwards, buffers and random number generators as before; switches
-// use_matmul and leaves it as it was.
+// about 0.1 s a way. Gradients are empty afterwards; modes, buffers and random number generators as before;
+// switches use_matmul and leaves it as it was.
 [[nodiscard]] ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Matmul matmul);
 
 // precision: "auto", "fp32", "bf16", "fp16"; matmul: "auto", "torch", "onednn". What is "auto" is measured
