@@ -12,7 +12,7 @@ setup: ## Install what is missing: system packages, .venv with torch
 build: ## Build the program build/gradstep
 	@tools/build.sh
 
-train: ## Train the MLP on Fashion-MNIST into runs/first (more flags: make train ARGS="--precision bf16")
+train: ## Train the MLP on Fashion-MNIST into runs/first (more flags: make train ARGS="--precision bf16 -o runs/bf16")
 	@tools/train.sh $(ARGS)
 
 test: ## Lint, build everything, run every test

@@ -31,19 +31,18 @@ void print_probe(at::Device device) {
   task.module->to(device);
   const Batch micro{at::randint(256, {kMicroBatch, 28, 28}, at::kByte),
                     at::randint(10, {kMicroBatch}, at::kLong)};
-  std::vector<std::pair<Precision, Matmul>> ways{{Precision::kFp32, Matmul::kTorch}};
-  if (device.is_cpu() && has_onednn()) ways.emplace_back(Precision::kFp32, Matmul::kOneDnn);
-  ways.emplace_back(Precision::kBf16, Matmul::kTorch);
-  ways.emplace_back(Precision::kFp16, Matmul::kTorch);
+  std::vector<ProbeResult> ways{{Precision::kFp32, Matmul::kTorch}};
+  if (device.is_cpu() && has_onednn()) ways.push_back({Precision::kFp32, Matmul::kOneDnn});
+  ways.push_back({Precision::kBf16, Matmul::kTorch});
+  ways.push_back({Precision::kFp16, Matmul::kTorch});
+  ways = probe(task, micro, ways);
   std::printf("probe        forward and backward of 32 pictures through the mlp on %s\n",
               device.str().c_str());
-  double fp32 = 0;
-  for (const auto& [precision, matmul] : ways) {
-    const double seconds = probe(task, micro, precision, matmul).seconds;
-    if (fp32 == 0) fp32 = seconds;
+  for (const ProbeResult& way : ways) {
     const std::string name =
-        to_string(precision) + (precision == Precision::kFp32 ? ", " + to_string(matmul) : "");
-    std::printf("  %-14s %8.3f ms  %6.2f x the speed of fp32\n", name.c_str(), seconds * 1e3, fp32 / seconds);
+        to_string(way.precision) + (way.precision == Precision::kFp32 ? ", " + to_string(way.matmul) : "");
+    std::printf("  %-14s %8.3f ms  %6.2f x the speed of fp32\n", name.c_str(), way.seconds * 1e3,
+                ways.front().seconds / way.seconds);
   }
 }
 

@@ -74,6 +74,7 @@ Metadata to_metadata(const ModelInfo& info) {
                     {"dataset", info.dataset.name},
                     {"data_dir", info.data_dir},
                     {"input_shape", shape_text(info.dataset.input_shape)},
+                    {"input", "((byte / 255) - 0.5) / 0.5, flattened"},
                     {"num_classes", std::to_string(info.dataset.num_classes)},
                     {"val_fraction", shortest(info.val_fraction)},
                     {"seed", std::to_string(info.seed)},

@@ -89,6 +89,7 @@ Engine::Engine(Task task, const EngineOptions& options, World& world)
 }
 
 StepReport Engine::step(const Window& window) {
+  TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
   StepReport report;
   report.epoch = window.position.epoch;
   report.lr = next_lr();

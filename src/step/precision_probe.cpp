@@ -13,9 +13,11 @@
 namespace gradstep {
 namespace {
 
-constexpr int kMaxRuns = 7;
-constexpr double kMaxSeconds = 0.1;
-constexpr double kMargin = 0.9;  // a less exact way must take at most this part of the time
+constexpr int kMinRounds = 4;
+constexpr int kMaxRounds = 8;
+constexpr double kSecondsAWay = 0.1;  // no further round after that,
+constexpr double kMaxSeconds = 5;     // and not even the fewest after that
+constexpr double kMargin = 0.9;       // a less exact way must take at most this part of the time
 
 using Clock = std::chrono::steady_clock;
 
@@ -104,8 +106,10 @@ std::string reason_for(const std::vector<ProbeResult>& measured) {
 }
 
 void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& choice) {
-  const double fp32 = probe(task, micro, Precision::kFp32, choice.matmul).seconds;
-  const double fp16 = probe(task, micro, Precision::kFp16, choice.matmul).seconds;
+  const std::vector<ProbeResult> measured =
+      probe(task, micro, {{Precision::kFp32, choice.matmul}, {Precision::kFp16, choice.matmul}});
+  const double fp32 = measured[0].seconds;
+  const double fp16 = measured[1].seconds;
   if (fp16 < fp32 * 1.5) return;
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.1f", fp16 / fp32);
@@ -113,32 +117,46 @@ void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& ch
                    " times the time of fp32 for a micro-batch; use --precision auto";
 }
 
+void forward_backward(const Task& task, const at::Tensor& inputs, const at::Tensor& targets,
+                      at::Device device, Precision precision) {
+  at::Tensor loss;
+  {
+    const AutocastGuard autocast(device.type(), precision);
+    loss = task.loss_sum(task.forward(inputs), targets);
+  }
+  loss.backward();
+}
+
+// Whether `rounds` rounds, the first one not counted, will do.
+bool enough(int rounds, double seconds, size_t num_ways) {
+  if (rounds < 2) return false;
+  return seconds > kMaxSeconds ||
+         (rounds > kMinRounds && seconds > kSecondsAWay * static_cast<double>(num_ways));
+}
+
 }  // namespace
 
-ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Matmul matmul) {
+std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector<ProbeResult> ways) {
   const at::Device device = task.module->parameters().front().device();
   const ProbeGuard guard(task, device);
-  use_matmul(matmul);
   const at::Tensor targets = micro.targets.to(device);
   const at::Tensor stored = micro.inputs.to(device);
   const at::Tensor inputs = task.prepare ? task.prepare(stored) : stored;
-  std::vector<double> times;
   const auto begin = Clock::now();
-  for (int run = 0; run <= kMaxRuns && (run < 2 || seconds_since(begin) < kMaxSeconds); ++run) {
-    const auto start = Clock::now();
-    {
-      at::Tensor loss;
-      {
-        const AutocastGuard autocast(device.type(), precision);
-        loss = task.loss_sum(task.forward(inputs), targets);
-      }
-      loss.backward();
+  // The ways take turns, so that a busy moment of the machine falls on all of them, and the fastest run
+  // counts: the one that nothing else disturbed.
+  for (int round = 0; round <= kMaxRounds && !enough(round, seconds_since(begin), ways.size()); ++round) {
+    for (ProbeResult& way : ways) {
+      use_matmul(way.matmul);
+      const auto start = Clock::now();
+      forward_backward(task, inputs, targets, device, way.precision);
+      wait_for(device);
+      const double seconds = seconds_since(start);
+      // The first round builds kernels and caches.
+      if (round > 0) way.seconds = round == 1 ? seconds : std::min(way.seconds, seconds);
     }
-    wait_for(device);
-    if (run > 0) times.push_back(seconds_since(start));  // the first run builds kernels and caches
   }
-  // The fastest run is the one that nothing else on the machine disturbed.
-  return {precision, matmul, *std::min_element(times.begin(), times.end())};
+  return ways;
 }
 
 PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std::string& precision,
@@ -150,8 +168,7 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std
   }
   PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
   if (ways.size() > 1) {
-    for (const ProbeResult& way : ways)
-      choice.measured.push_back(probe(task, micro, way.precision, way.matmul));
+    choice.measured = probe(task, micro, ways);
     // Ways stand in order of exactness: a later one is taken only when it wins clearly.
     const ProbeResult* best = &choice.measured.front();
     for (const ProbeResult& result : choice.measured) {

@@ -136,5 +136,12 @@ TEST(Accumulation, ModuleWeightsGiveTheDivisor) {
   EXPECT_EQ(lin->w.item<float>(), -3.0F);
 }
 
+TEST(Accumulation, AWindowWithoutSamplesIsRefused) {
+  Lin lin;
+  Engine engine(lin_task(lin), plain_sgd(1), solo());
+  EXPECT_THROW(engine.step(at::empty({0, 1}), no_targets(0)), c10::Error);
+  EXPECT_EQ(engine.counters().windows, 0);
+}
+
 }  // namespace
 }  // namespace gradstep::testing

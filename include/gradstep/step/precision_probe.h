@@ -27,10 +27,12 @@ struct PrecisionChoice {
   std::vector<ProbeResult> measured;  // empty when nothing was left to choose
 };
 
-// Times one forward and backward of `micro` (on the module's device, in training mode): a few runs, at most
-// about 0.1 s a way. Gradients are empty afterwards; modes, buffers and random number generators as before;
-// switches use_matmul and leaves it as it was.
-[[nodiscard]] ProbeResult probe(const Task& task, const Batch& micro, Precision precision, Matmul matmul);
+// Fills `seconds` of each way: its fastest forward and backward of `micro` (on any device) with the module in
+// training mode as it is. The ways take turns for a few rounds, 0.1 s a way at most unless a run alone takes
+// longer. Gradients are empty afterwards; buffers, modes and generators are as before; use_matmul is left as
+// it was.
+[[nodiscard]] std::vector<ProbeResult> probe(const Task& task, const Batch& micro,
+                                             std::vector<ProbeResult> ways);
 
 // precision: "auto", "fp32", "bf16", "fp16"; matmul: "auto", "torch", "onednn". What is "auto" is measured
 // and the fastest taken; a lower precision, or rounding other than libtorch's, must win by a tenth. An
