@@ -31,11 +31,12 @@ using Words = std::vector<std::string>;
 
 constexpr int kWidestHelp = 100;
 
-// The handlers point to the token only while this lives.
+// The handlers point to the token only while this lives. They stay: a signal that comes while the process
+// winds up shall not turn the exit code of what is done into another one.
 class StopSignals {
  public:
   StopSignals() { install_stop_signals(token_); }
-  ~StopSignals() { restore_stop_signals(); }
+  ~StopSignals() { detach_stop_signals(); }
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   [[nodiscard]] StopToken& token() { return token_; }
@@ -45,7 +46,7 @@ class StopSignals {
 };
 
 int print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  write_stdout(text);
   return static_cast<int>(ExitCode::kOk);
 }
 
@@ -171,7 +172,7 @@ int guarded(const Words& words) {
 
 int run_app(int argc, char** argv) {
   open_missing_streams();
-  ignore_broken_pipes();
+  ignore_write_signals();
   const int exit_code = guarded(Words(argv + std::min(argc, 1), argv + argc));
   std::fflush(stdout);
   return exit_code;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "base/nearest.h"
 #include "base/number_text.h"
@@ -17,6 +16,9 @@
 
 namespace gradstep {
 namespace {
+
+// Far above any list of settings.
+constexpr size_t kMaxBytes = size_t{1} << 20;
 
 std::string place(const std::string& path, const toml::source_region& region) {
   return path + ", line " + std::to_string(region.begin.line) + ", column " +
@@ -26,14 +28,21 @@ std::string place(const std::string& path, const toml::source_region& region) {
 std::string read_text(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  // Reading a folder fails only here; an empty file sets failbit alone.
-  if (!file || (text.fail() && errno != 0)) {
+  std::string text;
+  // By pieces, since a pipe tells no size. Reading a folder fails only here.
+  for (char piece[4096]; file && text.size() <= kMaxBytes;) {
+    file.read(piece, sizeof piece);
+    text.append(piece, static_cast<size_t>(file.gcount()));
+  }
+  if (!file.is_open() || file.bad()) {
     throw ConfigError("config file " + path + ": " + std::strerror(errno) +
                       "; give a readable file with --config");
   }
-  return text.str();
+  if (text.size() > kMaxBytes) {
+    throw ConfigError("config file " + path + ": more than " + std::to_string(kMaxBytes) +
+                      " bytes; give a file of settings with --config");
+  }
+  return text;
 }
 
 toml::table parse(const std::string& path) {

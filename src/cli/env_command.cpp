@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "cli/terminal.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/base/version.h"
 #include "gradstep/model/registry.h"
@@ -63,6 +64,7 @@ int run_env() {
   const int num_gpus = static_cast<int>(torch::cuda::device_count());
   print("devices", num_gpus == 0 ? "cpu" : "cpu and " + std::to_string(num_gpus) + " CUDA");
   print_probe(parse_device("auto"));
+  flush_stdout();
   return 0;
 }
 

@@ -3,12 +3,12 @@
 
 #include <torch/torch.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
+#include "cli/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/atomic_write.h"
 #include "gradstep/run/evaluator.h"
@@ -30,9 +30,14 @@ struct Source {
   std::string part;
 };
 
-Source open_data(const EvalOptions& options, const ModelInfo& info) {
+Source open_data(const EvalOptions& options, const ModelInfo& info, const std::string& path) {
   Source source;
   source.dataset = options.dataset.empty() ? info.dataset.name : options.dataset;
+  const std::vector<std::string> known = dataset_names();
+  if (options.dataset.empty() && std::ranges::find(known, info.dataset.name) == known.end()) {
+    throw CheckpointError(path + ": was trained on the data set '" + info.dataset.name +
+                          "', which is not known here; name one with --dataset");
+  }
   source.data_dir = options.data_dir;
   if (source.data_dir.empty() && source.dataset == info.dataset.name &&
       std::filesystem::is_directory(info.data_dir)) {
@@ -120,13 +125,19 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
   std::printf("val_loss %.4f | val_top5 %.4f | val_acc %.4f\n", result.loss, result.top5, result.accuracy);
 }
 
-// A result that reached nobody is an error, unless its reader had seen enough.
-void flush_result() {
-  errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  const int error = errno == 0 ? EIO : errno;
-  if (error != EPIPE)
-    throw std::system_error(error, std::generic_category(), "cannot write the result to stdout");
+// A device or a pipe is written to, not replaced by a file; a link stays one, to the new file.
+void write_predictions(const std::string& path, const std::string& text) {
+  namespace fs = std::filesystem;
+  FileSystem& file_system = posix_file_system();
+  std::error_code ignored;
+  const fs::file_type type = fs::status(path, ignored).type();
+  if (type == fs::file_type::character || type == fs::file_type::fifo) {
+    const int fd = file_system.create(path);
+    file_system.write_all(fd, text, path);
+    return file_system.close_file(fd, path);
+  }
+  const bool is_link = type == fs::file_type::regular && fs::is_symlink(path, ignored);
+  atomic_write(file_system, is_link ? fs::canonical(path).string() : path, {text});
 }
 
 }  // namespace
@@ -135,7 +146,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   set_threads(options.threads);
   const std::string path = model_file_of(options.model_path);
   const LoadedModel loaded = load_model(path);
-  const Source source = open_data(options, loaded.info);
+  const Source source = open_data(options, loaded.info, path);
   check_fit(loaded.info, source, path);
   const Precision precision =
       options.precision.empty() ? loaded.info.precision : parse_precision(options.precision);
@@ -155,15 +166,13 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   }
   const EvalResult result = evaluate(loaded.task, *source.data, world, evaluate_options);
   if (!result.complete) return static_cast<int>(stop.reason());
-  if (!options.predictions_path.empty()) {
-    atomic_write(posix_file_system(), options.predictions_path, {predictions.text()});
-  }
+  if (!options.predictions_path.empty()) write_predictions(options.predictions_path, predictions.text());
   if (options.json) {
     print_json(result, source, precision, path);
   } else {
     print_lines(result, source, precision, path, options.quiet);
   }
-  flush_result();
+  flush_stdout();
   return static_cast<int>(ExitCode::kOk);
 }
 

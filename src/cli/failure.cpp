@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -13,6 +14,12 @@ namespace gradstep {
 namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Texts of the user, such as paths, may hold control characters, which would cut our own line or colour it.
+std::string one_line(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
 
 Failure out_of_memory() {
   return {"out of memory; lower --batch-size (and raise --grad-accum-steps to keep the update as it is)",
@@ -56,7 +63,7 @@ Failure describe_system_error(const std::system_error& error) {
   if (error.code() == std::errc::not_enough_memory) return out_of_memory();
   if (!is_about_files(error.code()))
     return {first_line(error.what()), static_cast<int>(ExitCode::kUnexpected)};
-  return {first_line(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
+  return {one_line(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
 }
 
 Failure describe_torch_error(const c10::Error& error) {
@@ -71,7 +78,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
-    return {first_line(error.what()), static_cast<int>(error.exit_code())};
+    return {one_line(error.what()), static_cast<int>(error.exit_code())};
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const c10::OutOfMemoryError&) {

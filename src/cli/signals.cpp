@@ -15,7 +15,6 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 std::atomic<StopToken*> g_stop{nullptr};
 std::atomic<bool> g_interrupted{false};
-struct sigaction g_previous[3];
 
 static_assert(std::atomic<StopToken*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
               std::atomic<int>::is_always_lock_free);
@@ -45,14 +44,14 @@ void install_stop_signals(StopToken& stop) {
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;  // reads and writes go on; the loop looks at the token by itself
   sigemptyset(&action.sa_mask);
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &g_previous[i]);
+  for (const int signal_number : kSignals) sigaction(signal_number, &action, nullptr);
 }
 
-void restore_stop_signals() {
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &g_previous[i], nullptr);
-  g_stop = nullptr;
-}
+void detach_stop_signals() { g_stop = nullptr; }
 
-void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
 
 }  // namespace gradstep

@@ -22,7 +22,9 @@ void show_plan(const RunConfig& config, const Trainer& trainer) {
   for (const std::string& warning : trainer.warnings())
     std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
   if (config.quiet && !config.dry_run) return;
-  std::fputs(format_plan(trainer.plan()).c_str(), stdout);
+  const std::string plan = format_plan(trainer.plan());
+  if (config.dry_run) return write_stdout(plan);
+  std::fputs(plan.c_str(), stdout);
   std::fflush(stdout);
 }
 

@@ -27,7 +27,8 @@ constexpr int kGzipWindowBits = 15 + 16;  // largest window; gzip wrapper, so zl
 class ByteReader::Impl {
  public:
   explicit Impl(const std::string& path) : path_(path) {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // Without O_NONBLOCK a pipe nobody writes to would hold us before its type is known.
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0)
       throw DataError("cannot open " + path + ": " + std::strerror(errno) +
                       "; check the folder and its rights");

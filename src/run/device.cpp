@@ -4,12 +4,38 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <latch>
+#include <system_error>
+#include <thread>
 
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 
 namespace gradstep {
+namespace {
+
+// OpenMP ends the process where it cannot start a thread, so as many as will be needed are tried before.
+void require_threads(int64_t num_threads) {
+  std::latch done(1);
+  std::vector<std::thread> threads;
+  bool refused = false;
+  try {
+    for (int64_t i = 0; i < num_threads; ++i) threads.emplace_back([&done] { done.wait(); });
+  } catch (const std::system_error&) {
+    refused = true;
+  }
+  done.count_down();
+  for (std::thread& thread : threads) thread.join();
+  if (!refused) return;
+  throw ConfigError(
+      "needs " + std::to_string(num_threads) + " threads beside the first, and may start " +
+      std::to_string(threads.size()) +
+      "; lower --threads or --workers, or raise the limit (ulimit -u, or that of the container)");
+}
+
+}  // namespace
 
 c10::Device parse_device(const std::string& text) {
   const int64_t num_gpus = static_cast<int64_t>(torch::cuda::device_count());
@@ -21,13 +47,16 @@ c10::Device parse_device(const std::string& text) {
                     " CUDA devices to this LibTorch; use --device auto");
 }
 
-void set_threads(int64_t threads) {
-  at::set_num_threads(static_cast<int>(threads > 0 ? threads : num_usable_cores()));
+void set_threads(int64_t threads, int64_t num_others) {
+  if (threads == 0) threads = num_usable_cores();
+  require_threads(threads - 1 + num_others);
+  at::set_num_threads(static_cast<int>(threads));
 }
 
 c10::Device settle_device(const RunConfig& config) {
   const c10::Device device = parse_device(config.device);
-  set_threads(config.threads);
+  constexpr int64_t kReaders = 1;  // unpacks the test set
+  set_threads(config.threads, std::max(config.workers, kReaders));
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
   if (config.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);

@@ -13,8 +13,9 @@ namespace gradstep {
 // is not there.
 [[nodiscard]] c10::Device parse_device(const std::string& text);
 
-// Number of compute threads: as asked, or the cores within the cgroup's quota.
-void set_threads(int64_t threads);
+// Number of compute threads: as asked, or (0) the cores within the cgroup's quota. Throws ConfigError when
+// the system does not let the process start them and `num_others` threads beside them.
+void set_threads(int64_t threads, int64_t num_others = 0);
 
 // The device of this run; sets threads and deterministic algorithms as the settings say.
 [[nodiscard]] c10::Device settle_device(const RunConfig& config);

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/number_text.h"
@@ -14,6 +15,13 @@ namespace gradstep {
 namespace {
 
 using Metadata = std::map<std::string, std::string>;
+
+// The format holds UTF-8 only. A path that is not loses the bytes at fault; the weights must not be lost with
+// it.
+std::string utf8(const std::string& text) {
+  using nlohmann::json;
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text;
@@ -72,7 +80,7 @@ Metadata to_metadata(const ModelInfo& info) {
                     {"dropout", shortest(info.model.dropout)},
                     {"label_smoothing", shortest(info.model.label_smoothing)},
                     {"dataset", info.dataset.name},
-                    {"data_dir", info.data_dir},
+                    {"data_dir", utf8(info.data_dir)},
                     {"input_shape", shape_text(info.dataset.input_shape)},
                     {"input", "((byte / 255) - 0.5) / 0.5, flattened"},
                     {"num_classes", std::to_string(info.dataset.num_classes)},

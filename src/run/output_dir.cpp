@@ -48,7 +48,8 @@ bool is_current(int fd, const std::string& path) {
 int lock(const std::string& dir) {
   const std::string path = dir + "/" + kLockName;
   for (;;) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    // The file is written into, so a link to another one is not followed.
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {
       throw ConfigError("--output-dir " + dir + ": cannot write there: " + std::strerror(errno) +
                         "; choose another");

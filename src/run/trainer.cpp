@@ -19,6 +19,21 @@
 namespace gradstep {
 namespace {
 
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+// Found out now rather than at the first evaluation.
+void check_fit(const RunConfig& config, const Dataset& train, const Dataset& test) {
+  const std::vector<int64_t>& wanted = train.spec().input_shape;
+  if (test.spec().input_shape == wanted) return;
+  throw DataError("data set " + config.dataset + ": expected test pictures of " + shape_text(wanted) +
+                  " as in the training set, found " + shape_text(test.spec().input_shape) +
+                  "; fetch all files again or correct the folder");
+}
+
 DatasetPair load_data(const RunConfig& config) {
   if (config.val_fraction > 0) {
     return split_validation(load_dataset(config.dataset, config.data_dir, Split::kTrain), config.val_fraction,
@@ -30,6 +45,7 @@ DatasetPair load_data(const RunConfig& config) {
   DatasetPair data;
   data.train = load_dataset(config.dataset, config.data_dir, Split::kTrain);
   data.test = test.get();
+  check_fit(config, *data.train, *data.test);
   return data;
 }
 

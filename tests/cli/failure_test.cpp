@@ -36,6 +36,11 @@ TEST(Failure, OurErrorsSpeakForThemselves) {
   EXPECT_EQ(failure_of(DataError("file x: broken")).line, "file x: broken");
 }
 
+TEST(Failure, ControlCharactersOfAPathDoNotCutTheLine) {
+  EXPECT_EQ(failure_of(ConfigError("folder a\nb\r\x1b[31m: in use; choose another")).line,
+            "folder a?b??[31m: in use; choose another");
+}
+
 TEST(Failure, OutOfMemoryOfEachKindIsSix) {
   EXPECT_EQ(failure_of(std::bad_alloc()).exit_code, 6);
   EXPECT_EQ(failure_of(system_error(ENOMEM)).exit_code, 6);

@@ -14,7 +14,7 @@ namespace {
 class InstalledSignals {
  public:
   InstalledSignals() { install_stop_signals(token); }
-  ~InstalledSignals() { restore_stop_signals(); }
+  ~InstalledSignals() { detach_stop_signals(); }
   InstalledSignals(const InstalledSignals&) = delete;
   InstalledSignals& operator=(const InstalledSignals&) = delete;
   StopToken token;
@@ -51,12 +51,26 @@ TEST(StopSignalsDeathTest, ASecondInterruptLeavesAtOnce) {
       testing::ExitedWithCode(130), "");
 }
 
-TEST(StopSignals, WhatWasThereBeforeComesBack) {
-  const auto before = std::signal(SIGUSR1, SIG_IGN);
+// The exit code of a process on its way out is settled.
+TEST(StopSignals, DoNothingOnceDetached) {
   {
     InstalledSignals signals;
   }
-  EXPECT_EQ(std::signal(SIGUSR1, before), SIG_IGN);
+  std::raise(SIGTERM);
+  std::raise(SIGUSR1);
+  std::raise(SIGINT);
+}
+
+TEST(StopSignalsDeathTest, ASecondInterruptStillLeavesOnceDetached) {
+  EXPECT_EXIT(
+      {
+        {
+          InstalledSignals signals;
+          std::raise(SIGINT);
+        }
+        std::raise(SIGINT);
+      },
+      testing::ExitedWithCode(130), "");
 }
 
 }  // namespace

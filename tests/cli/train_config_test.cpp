@@ -151,6 +151,19 @@ TEST_F(TrainSettingsTest, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(resolved({"-c", file("")}), resolved({}));
 }
 
+TEST_F(TrainSettingsTest, AFileWithoutEndIsRefusedAndAPipeIsRead) {
+  EXPECT_THAT(refusal({"-c", "/dev/zero"}),
+              AllOf(HasSubstr("/dev/zero"), HasSubstr("more than 1048576 bytes")));
+  EXPECT_THAT(file_refusal(std::string(1 << 20, '#') + "\n"), HasSubstr("more than 1048576 bytes"));
+  EXPECT_EQ(resolved({"-c", file(std::string((1 << 20) - 12, '#') + "\nhidden = 5\n")}).hidden, 5);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "hidden = 7\n", 11), 11);
+  close(ends[1]);
+  EXPECT_EQ(resolved({"-c", "/dev/fd/" + std::to_string(ends[0])}).hidden, 7);
+  close(ends[0]);
+}
+
 TEST_F(TrainSettingsTest, TheEnvironmentMayNameTheFile) {
   const Environment environment{{"GRADSTEP_CONFIG", file("hidden = 5\n")}};
   EXPECT_EQ(resolved({}, environment).hidden, 5);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
@@ -206,6 +207,12 @@ TEST_F(IdxFolder, H5FolderInPlaceOfAFile) {
   std::filesystem::create_directory(dir.file("train-images-idx3-ubyte"));
   dir.write("train-labels-idx1-ubyte", labels("\1"));
   EXPECT_THROW((void)load_idx_dataset("mnist", dir.path(), Split::kTrain), DataError);
+}
+
+TEST_F(IdxFolder, H5PipeInPlaceOfAFileDoesNotHold) {
+  const std::string path = dir_.file("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<DataError>([&] { (void)read_idx(path, 3); }), HasSubstr(path + ": expected a file"));
 }
 
 TEST_F(IdxFolder, H6LabelOfNoClass) {

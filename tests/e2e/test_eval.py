@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import stat
 import sys
 import unittest
 
@@ -86,8 +87,36 @@ class Eval(ProgramTest):
         self.check_refusal(run("eval", folder, "--device", "cuda:77"), 2, "--device cuda:77")
         self.check_refusal(run("eval", folder, "--predictions", self.folder / "no/such/p.csv"), 4, "p.csv")
         model = folder / "model.safetensors"
-        model.write_bytes(model.read_bytes()[:-1])
+        whole = model.read_bytes()
+        model.write_bytes(whole.replace(b'"mnist"', b'"fnord"'))
+        self.check_refusal(run("eval", folder), 4, "fnord", "--dataset")
+        self.done(run("eval", folder, "--dataset", "mnist", "--data-dir", self.folder / "data"))
+        model.write_bytes(whole[:-1])
         self.check_refusal(run("eval", folder), 4, "model.safetensors")
+
+    def test_predictions_replace_neither_device_nor_pipe_nor_link(self):
+        self.done(run(*self.small("--max-steps", 1)))
+        folder = self.folder / "run"
+        self.done(run("eval", folder, "--predictions", self.folder / "p.csv"))
+        expected = (self.folder / "p.csv").read_text()
+        self.assertEqual(expected.count("\n"), 21)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+            self.done(run("eval", folder, "--predictions", pipe))
+            self.assertEqual(reader.communicate(timeout=60)[0], expected)
+        self.assertTrue(pipe.is_fifo())
+        (self.folder / "there").mkdir()
+        (self.folder / "there/p.csv").write_text("old")
+        (self.folder / "link").symlink_to("there/p.csv")
+        self.done(run("eval", folder, "--predictions", self.folder / "link"))
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertEqual((self.folder / "there/p.csv").read_text(), expected)
+        if os.geteuid() == 0:
+            null = self.folder / "null"
+            os.mknod(null, 0o600 | stat.S_IFCHR, os.stat("/dev/null").st_rdev)
+            self.done(run("eval", folder, "--predictions", null))
+            self.assertTrue(null.is_char_device())
 
     def test_a_result_that_reaches_nobody_is_an_error(self):
         self.done(run(*self.small("--max-steps", 1)))

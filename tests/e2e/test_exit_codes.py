@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ENVIRONMENT, PROGRAM, SIGNALS, ProgramTest, rows, run, start  # noqa: E402
+from program import ENVIRONMENT, PROGRAM, SIGNALS, ProgramTest, rows, run, start, write_idx  # noqa: E402
 
 
 def wait_for(path, seconds=60):
@@ -228,6 +228,14 @@ class Codes(ProgramTest):
         self.check_refusal(run(*arguments), 5, "10")
         labels.write_bytes(labels.read_bytes()[:-1])
         self.check_refusal(run(*arguments), 5, "t10k-labels-idx1-ubyte")
+
+    def test_pictures_of_two_sizes_are_five_before_the_first_update(self):
+        arguments = self.small()
+        write_idx(self.folder / "other", side=5)
+        for part in ("images-idx3", "labels-idx1"):
+            (self.folder / f"other/t10k-{part}-ubyte").rename(self.folder / f"data/t10k-{part}-ubyte")
+        self.check_refusal(run(*arguments), 5, "mnist", "4x4", "5x5")
+        self.assertFalse((self.folder / "run").exists())
 
 
 class OutputFolders(ProgramTest):

@@ -87,6 +87,14 @@ TEST_F(ModelFile, ComesBackBitForBit) {
   for (const at::Tensor& parameter : loaded.task.module->parameters()) EXPECT_TRUE(parameter.requires_grad());
 }
 
+// The format holds UTF-8 only, Linux paths are any bytes: the weights are not lost for a path.
+TEST_F(ModelFile, AFolderThatIsNotUtf8IsNoReasonNotToSave) {
+  ModelInfo info = small_info();
+  info.data_dir = "/data/caf\xe9/\"x\"";
+  save_model(posix_file_system(), path_, *task_.module, info);
+  EXPECT_EQ(load_model(path_).info.data_dir, "/data/caf\xef\xbf\xbd/\"x\"");
+}
+
 TEST_F(ModelFile, SavingAgainGivesTheSameBytes) {
   const std::string bytes = dir_.read("model.safetensors");
   const LoadedModel loaded = load_model(path_);

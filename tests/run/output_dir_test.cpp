@@ -164,6 +164,16 @@ TEST(OutputDir, WhatCannotBeAFolderIsRefused) {
   EXPECT_EQ(scratch.read("file"), "x");
 }
 
+// The lock file is written into.
+TEST(OutputDir, ALinkInPlaceOfTheLockIsNotFollowed) {
+  const ScratchDir scratch;
+  const std::string precious = scratch.write("precious", "x");
+  fs::create_directory(scratch.file("run"));
+  fs::create_symlink(precious, scratch.file("run/.gradstep.lock"));
+  EXPECT_THAT(refusal(scratch.file("run")), HasSubstr("cannot write there"));
+  EXPECT_EQ(scratch.read("precious"), "x");
+}
+
 TEST(OutputDir, AFolderWithoutWriteAccessIsRefused) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   const ScratchDir scratch;
