@@ -42,6 +42,12 @@ Task make_task(const ModelOptions& options, const DatasetSpec& spec) {
   return make_mlp(options, spec);
 }
 
+ModelSize model_size(const ModelOptions& options, const DatasetSpec& spec) {
+  check_name(options.name);
+  return {.parameters = options.hidden * (num_inputs(spec) + 1) + spec.num_classes * (options.hidden + 1),
+          .activations = options.hidden};
+}
+
 std::string describe_model(const ModelOptions& options, const DatasetSpec& spec) {
   check_name(options.name);
   return options.name + " " + std::to_string(num_inputs(spec)) + "-" + std::to_string(options.hidden) + "-" +

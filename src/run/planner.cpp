@@ -3,9 +3,14 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "base/number_text.h"
+#include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
+#include "gradstep/model/registry.h"
 #include "gradstep/step/micro_batches.h"
+#include "report/format.h"
 
 namespace gradstep {
 namespace {
@@ -87,6 +92,34 @@ bool DueTimer::due(int64_t updates, int64_t windows, double seconds) {
 int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler, int64_t world_size) {
   return std::min(config.batch_size,
                   array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());
+}
+
+double least_memory(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec,
+                    int64_t world_size) {
+  const ModelSize size = model_size({.name = config.model, .hidden = config.hidden}, spec);
+  const bool has_momentum = config.opt == "sgd" && config.momentum > 0;
+  const int tensors = 2 + (config.opt == "adamw" ? 2 : has_momentum ? 1 : 0);  // gradients too
+  const double parameters = 4.0 * tensors * static_cast<double>(size.parameters);
+  double pixels = 1;
+  for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
+  const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
+  const int64_t num_windows =
+      std::clamp<int64_t>(config.workers, 1, run_length(config, sampler.windows_per_epoch()).total_updates);
+  const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
+  constexpr double kHalfBytes = 2;  // precision is not settled yet
+  const int64_t micro_batch = std::min(config.batch_size, on_this_rank);
+  return parameters + windows +
+         kHalfBytes * static_cast<double>(micro_batch) * (pixels + static_cast<double>(size.activations));
+}
+
+void check_memory(double needed_bytes, int64_t free_bytes) {
+  if (needed_bytes <= static_cast<double>(free_bytes)) return;
+  constexpr double kMostBytes = 9e18;
+  throw Error(ExitCode::kOutOfMemory,
+              "out of memory: the run needs " +
+                  bytes_text(static_cast<int64_t>(std::min(needed_bytes, kMostBytes))) +
+                  " at the least, of which " + bytes_text(free_bytes) +
+                  " are free; lower --batch-size, --workers or the size of the model (--hidden)");
 }
 
 EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "gradstep/data/dataset.h"
 #include "gradstep/data/sampler.h"
 #include "gradstep/report/plan.h"
 #include "gradstep/run/run_config.h"
@@ -41,6 +42,14 @@ class DueTimer {
 // most.
 [[nodiscard]] int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler,
                                           int64_t world_size);
+
+// Bytes that a run on the CPU takes at the least: parameters, gradients and moments, windows read ahead, and
+// what the largest micro-batch keeps.
+[[nodiscard]] double least_memory(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec,
+                                  int64_t world_size);
+// Throws Error (out of memory) where that is more than there is: Linux hands out memory that it has not, and
+// kills the process without a word once it is used.
+void check_memory(double needed_bytes, int64_t free_bytes);
 
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);
 

@@ -49,7 +49,10 @@ DatasetPair load_data(const RunConfig& config) {
   return data;
 }
 
-Task build_task(const RunConfig& config, const DatasetSpec& spec, at::Device device) {
+// Refuses what the memory cannot hold before anything large is made.
+Task build_task(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec, at::Device device,
+                int64_t world_size) {
+  if (device.is_cpu()) check_memory(least_memory(config, sampler, spec, world_size), free_memory_bytes());
   torch::manual_seed(config.seed);
   Task task = make_task({config.model, config.hidden, config.dropout, config.label_smoothing}, spec);
   task.module->to(device);
@@ -85,7 +88,7 @@ class Trainer::Impl {
         data_(load_data(config)),
         sampler_(data_.train->size(), config.global_batch(world.size()), config.seed),
         length_(checked_length(config, sampler_.windows_per_epoch())),
-        task_(build_task(config, data_.train->spec(), device_)),
+        task_(build_task(config, sampler_, data_.train->spec(), device_, world.size())),
         precision_(settle_precision(
             config, task_,
             data_.train->gather(at::arange(largest_micro_batch(config, sampler_, world.size()))))),

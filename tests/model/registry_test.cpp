@@ -44,6 +44,16 @@ TEST(ModelRegistry, LabelSmoothingReachesTheLoss) {
   EXPECT_TRUE(same_bytes(task.loss_sum(scores, targets), cross_entropy_sum(scores, targets, 0.3)));
 }
 
+TEST(ModelRegistry, SizesAreThoseOfTheBuiltModel) {
+  const DatasetSpec spec{"any", {3, 5, 7}, 11};
+  int64_t parameters = 0;
+  for (const at::Tensor& parameter : make_task({.hidden = 13}, spec).module->parameters())
+    parameters += parameter.numel();
+  EXPECT_EQ(model_size({.hidden = 13}, spec).parameters, parameters);
+  EXPECT_EQ(model_size({.hidden = 13}, spec).activations, 13);
+  EXPECT_THROW((void)model_size({.name = "resnet"}, spec), ConfigError);
+}
+
 TEST(ModelRegistry, DescriptionsNameTheSizes) {
   EXPECT_EQ(describe_model({}, kPictures), "mlp 784-256-10");
   EXPECT_EQ(describe_model({.hidden = 7}, {"cifar10", {3, 32, 32}, 4}), "mlp 3072-7-4");

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "gradstep/base/error.h"
 #include "gradstep/model/registry.h"
 #include "support/thread_world.h"
 #include "support/toys.h"
@@ -30,6 +31,36 @@ TEST(RunLength, TotalIsTheSmallerBound) {
   EXPECT_EQ(run_length(with_length(3, 1000), 469).total_updates, 1000);
   EXPECT_EQ(run_length(with_length(2, 1000), 469).total_updates, 938);
   EXPECT_EQ(run_length(with_length(1'000'000'000, {}), 60'000).total_updates, 60'000'000'000'000);
+}
+
+// Pictures of 28 x 28: 4 tensors of 203,530 parameters; one window of 128; half floats of 32 samples.
+TEST(LeastMemory, CountsParametersWindowsAndAMicroBatch) {
+  const DatasetSpec spec{"fashion-mnist", {28, 28}, 10};
+  const auto bytes = [&](const RunConfig& config) {
+    return least_memory(config, Sampler(60'000, config.global_batch(1), 0), spec, 1);
+  };
+  const RunConfig defaults;
+  EXPECT_EQ(bytes(defaults), 16 * 203'530 + 128 * 784 + 2 * 32 * (784 + 256));
+  RunConfig config;
+  config.opt = "sgd";
+  EXPECT_EQ(bytes(defaults) - bytes(config), 4 * 203'530);
+  config.momentum = 0;
+  EXPECT_EQ(bytes(defaults) - bytes(config), 8 * 203'530);
+  config = {.workers = 1024, .max_steps = 100, .batch_size = 1'000'000'000};
+  EXPECT_EQ(bytes(config), 16.0 * 203'530 + 100.0 * 60'000 * 784 + 2.0 * 60'000 * (784 + 256));
+}
+
+TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
+  EXPECT_NO_THROW(check_memory(1000, 1000));
+  try {
+    check_memory(49.2e9, 20'500'000'000);
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory);
+    EXPECT_THAT(error.what(),
+                ::testing::AllOf(::testing::HasSubstr("49.2 GB"), ::testing::HasSubstr("20.5 GB"),
+                                 ::testing::HasSubstr("--batch-size")));
+  }
 }
 
 TEST(RunLength, EpochsBoundWindowsAndMaxStepsUpdates) {

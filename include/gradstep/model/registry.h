@@ -23,6 +23,13 @@ struct ModelOptions {
 // Throws ConfigError for an unknown name.
 [[nodiscard]] Task make_task(const ModelOptions& options, const DatasetSpec& spec);
 
+struct ModelSize {
+  int64_t parameters = 0;
+  int64_t activations = 0;  // numbers kept of one sample between forward and backward, at the least
+};
+// Found without building the model. Throws ConfigError for an unknown name.
+[[nodiscard]] ModelSize model_size(const ModelOptions& options, const DatasetSpec& spec);
+
 // "mlp 784-256-10"
 [[nodiscard]] std::string describe_model(const ModelOptions& options, const DatasetSpec& spec);
 
