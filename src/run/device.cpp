@@ -49,7 +49,8 @@ c10::Device parse_device(const std::string& text) {
 
 void set_threads(int64_t threads, int64_t num_others) {
   if (threads == 0) threads = num_usable_cores();
-  require_threads(threads - 1 + num_others);
+  // OpenMP starts new threads while old ones are still leaving, where a smaller team came in between.
+  require_threads(2 * (threads - 1) + num_others);
   at::set_num_threads(static_cast<int>(threads));
 }
 

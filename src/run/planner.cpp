@@ -103,8 +103,8 @@ double least_memory(const RunConfig& config, const Sampler& sampler, const Datas
   double pixels = 1;
   for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
-  const int64_t num_windows =
-      std::clamp<int64_t>(config.workers, 1, run_length(config, sampler.windows_per_epoch()).total_updates);
+  // Each worker takes one at once, whether the run will get to it or not.
+  const int64_t num_windows = std::max<int64_t>(config.workers, 1);
   const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
   constexpr double kHalfBytes = 2;  // precision is not settled yet
   const int64_t micro_batch = std::min(config.batch_size, on_this_rank);

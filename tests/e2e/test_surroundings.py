@@ -44,12 +44,15 @@ class Limits(ProgramTest):
         except PermissionError:
             self.skipTest("the build is in a folder that others may not enter")
         for i, (num, extra) in enumerate(
-            ((1, ()), (5, ("--threads", 16)), (20, ("--threads", 16, "-j", 8)), (8, ("--threads", 1, "-j", 30)))
+            ((1, ()), (5, ("--threads", 16)), (25, ("--threads", 16)), (8, ("--threads", 1, "-j", 30)))
         ):
             with self.subTest(num=num, extra=extra):
                 result = limited(num, *self.small("--epochs", 1, *extra, name=f"run{i}"))
                 self.check_refusal(result, 2, "threads", "--workers", "ulimit -u")
                 self.assertFalse((self.folder / f"run{i}").exists())
+        # As many as are asked for suffice, whatever sizes of teams OpenMP has.
+        large = ("--epochs", 5, "--hidden", 512, "--batch-size", 60, "--threads", 16)
+        self.done(limited(32, *self.small(*large, name="just")))
         self.check_refusal(limited(5, "eval", self.folder / "enough", "--threads", 16), 2, "threads")
 
 
