@@ -21,7 +21,8 @@ struct RunLength {
            (max_windows > 0 && counters.windows >= max_windows);
   }
 };
-// T = max_steps, or epochs * windows of an epoch, or the smaller of both (design section 4.6).
+// T = max_steps, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line
+// 12).
 [[nodiscard]] RunLength run_length(const RunConfig& config, int64_t windows_per_epoch);
 
 // Remembers when something was last done, and says when it is due again.

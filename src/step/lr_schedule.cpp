@@ -1,5 +1,5 @@
 // no torch
-// Design section 4.6, evaluated in fp64 in the order in which it is written there.
+// docs/design.md, section 4, line 11, evaluated in fp64 in the order in which it is written there.
 #include "gradstep/step/lr_schedule.h"
 
 #include <cmath>

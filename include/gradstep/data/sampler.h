@@ -1,5 +1,5 @@
 // Sampler: which samples make up window i of epoch e. A pure function of (size, global batch, seed): design
-// section 4.8.
+// section 4, line 14 (docs/design.md).
 #pragma once
 
 #include <ATen/core/Tensor.h>
