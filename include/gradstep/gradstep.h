@@ -42,6 +42,8 @@
 #include "gradstep/step/window_seed.h"
 #include "gradstep/step/non_finite.h"
 #include "gradstep/step/buffer_snapshot.h"
+#include "gradstep/step/ema.h"
+#include "gradstep/step/spike.h"
 #include "gradstep/step/engine.h"
 
 #include "gradstep/report/sink.h"
@@ -53,5 +55,8 @@
 #include "gradstep/run/output_dir.h"
 #include "gradstep/run/model_file.h"
 #include "gradstep/run/evaluator.h"
+#include "gradstep/run/train_state.h"
+#include "gradstep/run/checkpoint.h"
+#include "gradstep/run/checkpointer.h"
 #include "gradstep/run/trainer.h"
 // clang-format on

@@ -39,6 +39,14 @@ void SinkList::end(const RunEnd& row) {
   call_all(sinks_, [&](Sink& sink) { sink.end(row); });
 }
 
+void SinkList::note_position(std::map<std::string, std::string>& positions) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->note_position(positions);
+}
+
+void SinkList::rewind(const std::map<std::string, std::string>& positions) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->rewind(positions);
+}
+
 void SinkList::flush() {
   call_all(sinks_, [](Sink& sink) { sink.flush(); });
 }

@@ -79,6 +79,8 @@ Engine::Engine(Task task, const EngineOptions& options, World& world)
       scaler_(options.precision == Precision::kFp16, options.scaler, device_),
       grad_sync_(values(optimizer_.parameters()), world),
       buffers_(*task_.module),
+      ema_(optimizer_.parameters(), options.ema_decay),
+      spikes_(options.spikes),
       has_batch_norm_(contains_batch_norm(*task_.module)),
       host_scale_(scaler_.scale()),
       seed_grad_(scalar(1, device_)),
@@ -124,6 +126,37 @@ StepReport Engine::step(const at::Tensor& inputs, const at::Tensor& targets, int
   window.position.epoch = epoch;
   window.total_samples = static_cast<int64_t>(sum_over_ranks(static_cast<double>(inputs.size(0))));
   return step(window);
+}
+
+StepReport Engine::step_over(const Window& window) {
+  StepReport report;
+  report.epoch = window.position.epoch;
+  report.lr = next_lr();
+  report.loss_scale = host_scale_;
+  report.samples = window.total_samples;
+  report.divisor = total_weight(window);
+  report.skipped = true;
+  report.micro_batch = options_.micro_batch;
+  report.skipped_total = ++counters_.skipped_total;
+  report.window = ++counters_.windows;
+  report.update = counters_.updates;
+  return report;
+}
+
+EngineState Engine::state() const {
+  return {.counters = counters_,
+          .loss_scale = scaler_.scale(),
+          .num_good_updates = scaler_.num_good_updates(),
+          .micro_batch = options_.micro_batch,
+          .spikes = spikes_.history()};
+}
+
+void Engine::restore(const EngineState& state) {
+  counters_ = state.counters;
+  scaler_.restore(state.loss_scale, state.num_good_updates);
+  host_scale_ = scaler_.scale();
+  options_.micro_batch = state.micro_batch;
+  spikes_.restore(state.spikes);
 }
 
 double Engine::total_weight(const Window& window) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ struct EvalRow {
   int64_t samples = 0;
   double time_eval = 0;  // seconds
   bool best = false;     // better than all before it
+  // Of the moving average of the parameters, where there is one.
+  std::optional<double> ema_val_loss{};
+  std::optional<double> ema_val_acc{};
+  bool operator==(const EvalRow&) const = default;
 };
 
 // How a run ended.
@@ -67,6 +72,10 @@ class Sink {
   virtual void end(const RunEnd& row) = 0;
   // Makes what was written so far visible to readers of the file.
   virtual void flush() {}
+  // For a checkpoint: writes what is held back, and adds where the report stands, under its name.
+  virtual void note_position(std::map<std::string, std::string>& /*positions*/) {}
+  // Goes back to where it stood: what was reported since is dropped, and will come again.
+  virtual void rewind(const std::map<std::string, std::string>& /*positions*/) {}
 };
 
 // Hands each row to each of its sinks, in order. Empty: reports go nowhere.
@@ -78,6 +87,8 @@ class SinkList final : public Sink {
   void event(const EventRow& row) override;
   void end(const RunEnd& row) override;
   void flush() override;
+  void note_position(std::map<std::string, std::string>& positions) override;
+  void rewind(const std::map<std::string, std::string>& positions) override;
 
  private:
   std::vector<std::unique_ptr<Sink>> sinks_;

@@ -33,6 +33,7 @@ struct RunConfig {
   // Length and batch
   std::optional<int64_t> epochs{};     // 1 where max_steps is not given either
   std::optional<int64_t> max_steps{};  // updates
+  double max_time = 0;                 // seconds since the start of the process; 0: no limit
   int64_t batch_size = 32;             // micro-batch, per rank
   int64_t grad_accum_steps = 4;
   std::optional<int64_t> global_batch_size{};  // over all ranks; exclusive with grad_accum_steps
@@ -51,6 +52,13 @@ struct RunConfig {
   int64_t warmup_steps = 100;    // updates
   double clip_grad = 0;          // 0: off
   double label_smoothing = 0;
+  double ema = 0;  // decay of the moving average of the parameters; 0: off
+  // Numbers that go wrong
+  std::string on_nonfinite = "skip";  // skip, stop, rollback
+  std::string on_spike = "off";       // off, skip, stop, rollback
+  double spike_zscore = 6;            // standard deviations
+  int64_t spike_window = 128;         // windows
+  int64_t max_rollbacks = 3;
   // Precision and machine
   std::string precision = "auto";  // auto, fp32, bf16, fp16
   std::string matmul = "auto";     // fp32 matrix products on a CPU: auto, torch, onednn
@@ -58,6 +66,17 @@ struct RunConfig {
   bool deterministic = false;
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   int64_t threads = 0;          // 0: cores within the cgroup quota
+  std::string memory_limit =
+      "auto";  // of tensors on the CPU: auto (what is free at start), none, or bytes: "8g"
+  // Checkpoints
+  std::string resume = "none";  // none, auto, or the path of a checkpoint or a run
+  bool accept_drift = false;    // resume although data, seed, batch, model, total or schedule differ
+  Interval save_interval{1, Interval::Unit::kEpochs};
+  int64_t keep_checkpoints = 3;         // newest ones, and the best; 0: all
+  std::string best_metric = "val_acc";  // val_acc, val_loss, ema_val_acc, ema_val_loss
+  std::string on_save_error = "stop";   // stop, continue
+  double grace = 0;                     // seconds from a stop signal to the kill; 0: not known
+  std::optional<int64_t> stop_after{};  // updates of this start, after which it saves and leaves
   // Output
   std::string output_dir{};  // empty: runs/<dataset>-<model>-<time>
   Interval eval_interval{1, Interval::Unit::kEpochs};

@@ -15,10 +15,12 @@
 #include "gradstep/dist/world.h"
 #include "gradstep/model/task.h"
 #include "gradstep/step/buffer_snapshot.h"
+#include "gradstep/step/ema.h"
 #include "gradstep/step/grad_scaler.h"
 #include "gradstep/step/lr_schedule.h"
 #include "gradstep/step/optimizer.h"
 #include "gradstep/step/precision.h"
+#include "gradstep/step/spike.h"
 
 namespace gradstep {
 
@@ -32,6 +34,8 @@ struct EngineOptions {
   double clip_grad = 0;             // global norm; 0: off
   int64_t max_skips_in_a_row = 20;  // then StepReport::diverged
   uint64_t seed = 0;                // of the windows' random numbers
+  double ema_decay = 0;             // moving average of the parameters; 0: off
+  SpikeOptions spikes{};            // a window whose loss or norm is one is skipped
 };
 
 // What the engine must remember between updates, besides parameters, moments and scale.
@@ -40,6 +44,22 @@ struct EngineCounters {
   int64_t updates = 0;  // applied
   int64_t skipped_total = 0;
   int64_t skips_in_a_row = 0;
+};
+
+// All of an engine but its tensors: with parameters, buffers, moments and averages, enough to go on bit for
+// bit.
+struct EngineState {
+  EngineCounters counters{};
+  double loss_scale = 1;
+  int64_t num_good_updates = 0;  // towards the scale's next growth
+  int64_t micro_batch = 0;       // in use: smaller than asked for after an out of memory
+  SpikeHistory spikes{};
+};
+
+// What a second look at a window showed.
+struct Examination {
+  std::string first_non_finite;  // op and parameter; empty: all was finite
+  std::vector<ModuleNorms> modules;
 };
 
 class Engine {
@@ -52,11 +72,24 @@ class Engine {
   // training mode. One wait for the device, and one more in GradSync where there are several ranks. A window
   // whose gradients are not finite changes nothing but the scale and the counts; the report says so. After an
   // exception of the task (or of tensors that do not fit) gradients are empty, buffers are as before,
-  // autocast is off, and the same window may be given again.
+  // autocast is off, and the same window may be given again. Where memory runs out the micro-batch is halved,
+  // for good, and the window begun again; at one sample Error (out of memory) is thrown.
   StepReport step(const Window& window);
 
   // For windows made by hand: inputs (n, ...), targets (n). `epoch` only labels the report.
   StepReport step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch = 0);
+
+  // Consumes the window without looking at it: parameters, moments and scale stay; it counts as skipped.
+  StepReport step_over(const Window& window);
+
+  // Forward and backward of the window as step() would do them now, under an observer; nothing is changed,
+  // nothing is consumed. Several times slower than an update.
+  [[nodiscard]] Examination examine(const Window& window);
+
+  [[nodiscard]] EngineState state() const;
+  // Takes over counters, scale, micro-batch and history; the tensors are the caller's to copy, into what
+  // optimizer().parameters(), optimizer().state(), ema().tensors() and the module's buffers name.
+  void restore(const EngineState& state);
 
   // Learning rate of the next update.
   [[nodiscard]] double next_lr() const { return options_.schedule.at(counters_.updates + 1); }
@@ -65,6 +98,7 @@ class Engine {
   [[nodiscard]] const Task& task() const { return task_; }
   [[nodiscard]] const FusedOptimizer& optimizer() const { return optimizer_; }
   [[nodiscard]] const GradScaler& scaler() const { return scaler_; }
+  [[nodiscard]] EmaWeights& ema() { return ema_; }
   [[nodiscard]] at::Device device() const { return device_; }
 
  private:
@@ -89,6 +123,8 @@ class Engine {
   GradScaler scaler_;
   GradSync grad_sync_;
   BufferSnapshot buffers_;
+  EmaWeights ema_;
+  SpikeDetector spikes_;
   EngineCounters counters_;
   bool has_batch_norm_;
   double host_scale_;             // mirror of the scaler's scale

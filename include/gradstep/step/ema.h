@@ -1,0 +1,47 @@
+// EmaWeights: an exponential moving average of the parameters, as torch.optim.swa_utils.AveragedModel keeps
+// it with get_ema_multi_avg_fn(decay).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "gradstep/step/optimizer.h"
+
+namespace gradstep {
+
+class EmaWeights {
+ public:
+  // The parameters stay the caller's. decay 0: off, nothing is kept and every call is a no-op.
+  EmaWeights(NamedTensors parameters, double decay);
+
+  [[nodiscard]] bool enabled() const { return decay_ > 0; }
+  // Begins anew: the averages become copies of the parameters.
+  void reset();
+  // After an applied update: average = decay * average + (1 - decay) * parameter; after the first update of a
+  // run reset() instead, as AveragedModel does. Never waits for the device.
+  void update();
+  // By the parameters' names; share memory with this object. Empty when off.
+  [[nodiscard]] NamedTensors tensors() const;
+
+  // While it lives, the parameters hold the averages, bit for bit, and the averages hold the parameters.
+  class Swap {
+   public:
+    explicit Swap(EmaWeights& ema) : ema_(ema) { ema_.swap_contents(); }
+    ~Swap() { ema_.swap_contents(); }
+    Swap(const Swap&) = delete;
+    Swap& operator=(const Swap&) = delete;
+
+   private:
+    EmaWeights& ema_;
+  };
+
+ private:
+  void swap_contents();
+
+  NamedTensors parameters_;
+  double decay_;
+  std::vector<at::Tensor> averages_;
+};
+
+}  // namespace gradstep

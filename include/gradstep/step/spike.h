@@ -1,0 +1,42 @@
+// SpikeDetector: is this loss or gradient norm an outlier against those of the windows before it?
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradstep {
+
+struct SpikeOptions {
+  double z_score = 0;    // standard deviations above the mean that count as a spike; 0: off
+  int64_t window = 128;  // values that mean and deviation are taken over; none is judged before that many
+};
+
+// What it remembers, oldest first; part of a checkpoint.
+struct SpikeHistory {
+  std::vector<double> losses{};
+  std::vector<double> grad_norms{};
+  bool operator==(const SpikeHistory&) const = default;
+};
+
+class SpikeDetector {
+ public:
+  explicit SpikeDetector(const SpikeOptions& options) : options_(options) {}
+
+  [[nodiscard]] bool enabled() const { return options_.z_score > 0; }
+  // Judges the two values and remembers them, spikes included, so that a new level is learnt. Returns what is
+  // odd, such as "loss 9.31 is 7.2 deviations above the mean 2.04 of 128 windows"; empty: nothing. Values
+  // that are not finite are neither judged nor remembered. Sums are taken in order, so equal histories give
+  // equal answers.
+  [[nodiscard]] std::string observe(double loss, double grad_norm);
+
+  [[nodiscard]] const SpikeHistory& history() const { return history_; }
+  // REQUIRES: as many losses as norms. Values beyond the window are dropped, oldest first.
+  void restore(SpikeHistory history);
+
+ private:
+  SpikeOptions options_;
+  SpikeHistory history_;
+};
+
+}  // namespace gradstep

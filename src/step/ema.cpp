@@ -1,0 +1,42 @@
+// Averages lie in a vector parallel to the parameters, and move by the op that PyTorch's AveragedModel calls.
+#include "gradstep/step/ema.h"
+
+#include <ATen/ATen.h>
+
+namespace gradstep {
+
+EmaWeights::EmaWeights(NamedTensors parameters, double decay)
+    : parameters_(std::move(parameters)), decay_(decay) {
+  if (!enabled()) return;
+  for (const auto& [name, parameter] : parameters_) averages_.push_back(parameter.detach().clone());
+}
+
+void EmaWeights::reset() {
+  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(parameters_[i].second.detach());
+}
+
+void EmaWeights::update() {
+  if (!enabled()) return;
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parameters;
+  parameters.reserve(parameters_.size());
+  for (const auto& [name, parameter] : parameters_) parameters.push_back(parameter);
+  at::_foreach_lerp_(averages_, parameters, 1 - decay_);
+}
+
+NamedTensors EmaWeights::tensors() const {
+  NamedTensors tensors;
+  for (size_t i = 0; i < averages_.size(); ++i) tensors.emplace_back(parameters_[i].first, averages_[i]);
+  return tensors;
+}
+
+void EmaWeights::swap_contents() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    const at::Tensor parameter = parameters_[i].second.clone();
+    parameters_[i].second.copy_(averages_[i]);
+    averages_[i].copy_(parameter);
+  }
+}
+
+}  // namespace gradstep
