@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -165,6 +166,23 @@ std::vector<std::string> processor_features() {
     if (std::find(kKnown.begin(), kKnown.end(), flag) != kKnown.end()) found.push_back(flag);
   }
   return found;
+}
+
+double process_seconds() {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  // The second field is the program's name in brackets, which may hold anything; the start time is the 22nd.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  const double started = static_cast<double>(number_or(field, 0)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  timespec now{};
+  if (!fields || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double up = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  return std::max(0.0, up - started);
 }
 
 }  // namespace gradstep

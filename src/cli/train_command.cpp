@@ -14,13 +14,19 @@
 #include "gradstep/report/jsonl.h"
 #include "gradstep/run/output_dir.h"
 #include "gradstep/run/trainer.h"
+#include "run/drift.h"
+#include "run/resume.h"
 
 namespace gradstep {
 namespace {
 
-void show_plan(const RunConfig& config, const Trainer& trainer) {
-  for (const std::string& warning : trainer.warnings())
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
     std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+}
+
+void show_plan(const RunConfig& config, const Trainer& trainer) {
+  warn(trainer.warnings());
   if (config.quiet && !config.dry_run) return;
   const std::string plan = format_plan(trainer.plan());
   if (config.dry_run) return write_stdout(plan);
@@ -37,7 +43,7 @@ void write_config(const RunConfig& config, const OutputDir& dir) {
 // in the same second.
 void open_folder(RunConfig& config, std::optional<OutputDir>& dir) {
   if (!config.output_dir.empty()) {
-    dir.emplace(config.output_dir);
+    dir.emplace(config.output_dir, output_dir_use(config, config.output_dir));
     return;
   }
   const std::string name = default_output_dir(config.dataset, config.model);
@@ -56,6 +62,7 @@ void open_folder(RunConfig& config, std::optional<OutputDir>& dir) {
 
 int run_train(const RunConfig& asked, StopToken& stop) {
   RunConfig config = asked;
+  config.output_dir = resume_folder(config);
   SoloWorld world;
   if (config.dry_run) {
     if (config.output_dir.empty()) config.output_dir = default_output_dir(config.dataset, config.model);
@@ -67,8 +74,13 @@ int run_train(const RunConfig& asked, StopToken& stop) {
   std::optional<OutputDir> folder;
   open_folder(config, folder);
   const OutputDir& dir = *folder;
+  const std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
+  if (found) config = take_settled(config, found->state.config);
   Trainer trainer(config, world);
+  if (found) trainer.resume(*found);
+  const std::vector<std::string> about_output = trainer.prepare_output(posix_file_system(), dir.path());
   show_plan(config, trainer);
+  warn(about_output);
   write_config(trainer.settled_config(), dir);
   SinkList sinks;
   sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));

@@ -113,7 +113,8 @@ TrainSettings resolve_train_settings(const Arguments& arguments, const Environme
   TrainSettings result{.config = {}, .warnings = std::move(from_environment.warnings)};
   for (const Setting& setting : settings) apply(result.config, setting);
   refuse_both(result.config, settings);
-  if (!result.config.epochs && !result.config.max_steps) result.config.epochs = 1;
+  RunConfig& config = result.config;
+  if (!config.epochs && !config.max_steps && config.max_time == 0) config.epochs = 1;
   validate(result.config);
   return result;
 }

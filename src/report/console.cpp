@@ -28,8 +28,9 @@ std::string end_line(const RunEnd& row) {
   if (is_finished(row)) {
     text = row.reason + ": " + std::to_string(row.update) + " updates, ";
   } else {
-    text = "not finished: update " + std::to_string(row.update) + " of " + std::to_string(row.total_updates) +
-           " (" + row.reason + "), ";
+    text = "not finished: update " + std::to_string(row.update);
+    if (row.total_updates > 0) text += " of " + std::to_string(row.total_updates);
+    text += " (" + row.reason + "), ";
   }
   text += std::to_string(row.samples) + " samples in " + seconds_text(row.seconds);
   if (row.skipped_total > 0) text += " | " + std::to_string(row.skipped_total) + " skipped";

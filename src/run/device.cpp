@@ -57,7 +57,8 @@ void set_threads(int64_t threads, int64_t num_others) {
 c10::Device settle_device(const RunConfig& config) {
   const c10::Device device = parse_device(config.device);
   constexpr int64_t kReaders = 1;  // unpacks the test set
-  set_threads(config.threads, std::max(config.workers, kReaders));
+  constexpr int64_t kSavers = 1;   // writes checkpoints
+  set_threads(config.threads, std::max(config.workers, kReaders) + kSavers);
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
   if (config.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);

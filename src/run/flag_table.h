@@ -18,9 +18,19 @@ namespace gradstep {
 
 enum class ValueKind { kSwitch, kInteger, kReal, kText };
 
+// What a changed value means for a run that goes on from a checkpoint.
+enum class OnResume {
+  kRefused,      // another run: only with --accept-drift
+  kWarned,       // the run goes another way from here on
+  kFree,         // the numbers stay as they are
+  kNotCompared,  // judged by what follows from it (samples of an update, updates of the run), or of one start
+                 // only
+};
+
 // What a reader sees of a flag, whatever settings struct it fills.
 struct FlagInfo {
-  std::string key{};                   // "batch_size": the key of the config file; the flag is --batch-size
+  std::string key{};  // "batch_size": the key of the config file; the flag is --batch-size
+  OnResume on_resume = OnResume::kRefused;
   std::string group{};                 // heading in the help
   char short_name = 0;                 // 'b'; 0: none
   std::string metavar{};               // "N"; empty: a switch

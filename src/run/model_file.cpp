@@ -132,13 +132,6 @@ ModelInfo from_metadata(const std::string& path, const Metadata& metadata) {
   return info;
 }
 
-NamedTensors state_of(const torch::nn::Module& module) {
-  NamedTensors state;
-  for (const auto& item : module.named_parameters()) state.emplace_back(item.key(), item.value().detach());
-  for (const auto& item : module.named_buffers()) state.emplace_back(item.key(), item.value().detach());
-  return state;
-}
-
 // Sizes in the metadata are not trusted: the module is built only when the file holds as many numbers as its
 // two matrices have, so that a small file cannot ask for much memory.
 void check_sizes(const std::string& path, const ModelInfo& info, const SafetensorsFile& file) {
@@ -159,7 +152,7 @@ void check_sizes(const std::string& path, const ModelInfo& info, const Safetenso
 void copy_state(const std::string& path, const SafetensorsFile& file, const torch::nn::Module& module) {
   const at::NoGradGuard no_grad;
   std::map<std::string, at::Tensor> stored(file.tensors.begin(), file.tensors.end());
-  for (auto& [name, tensor] : state_of(module)) {
+  for (auto& [name, tensor] : model_tensors(module)) {
     const auto found = stored.find(name);
     if (found == stored.end()) throw CheckpointError(path + ": tensor " + name + " is missing");
     if (found->second.sizes() != tensor.sizes() || found->second.scalar_type() != tensor.scalar_type()) {
@@ -177,9 +170,16 @@ void copy_state(const std::string& path, const SafetensorsFile& file, const torc
 
 }  // namespace
 
+NamedTensors model_tensors(const torch::nn::Module& module) {
+  NamedTensors state;
+  for (const auto& item : module.named_parameters()) state.emplace_back(item.key(), item.value().detach());
+  for (const auto& item : module.named_buffers()) state.emplace_back(item.key(), item.value().detach());
+  return state;
+}
+
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info) {
-  write_safetensors(file_system, path, state_of(module), to_metadata(info));
+  write_safetensors(file_system, path, model_tensors(module), to_metadata(info));
 }
 
 LoadedModel load_model(const std::string& path) {

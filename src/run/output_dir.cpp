@@ -71,22 +71,24 @@ int lock(const std::string& dir) {
   }
 }
 
-void refuse_used(const std::string& dir) {
+void check_content(const std::string& dir, OutputDir::Use use) {
   bool foreign = false;
+  bool run = false;
   std::error_code error;
   const fs::directory_iterator entries(dir, error);
   if (error)
     throw ConfigError("--output-dir " + dir + ": cannot be read: " + error.message() + "; choose another");
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
-    if (name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
-        name == "checkpoints") {
-      throw ConfigError("--output-dir " + dir +
-                        ": holds a run already; choose another folder or remove that one");
-    }
+    run = run || name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
+          name == "checkpoints";
     foreign = foreign || name != kLockName;
   }
-  if (foreign)
+  if (run && use == OutputDir::Use::kNew) {
+    throw ConfigError("--output-dir " + dir +
+                      ": holds a run already; go on with it by --resume auto, or choose another folder");
+  }
+  if (foreign && !run)
     throw ConfigError("--output-dir " + dir +
                       ": holds files that are not of a run; choose an empty or new folder");
 }
@@ -99,7 +101,7 @@ void write_owner(int fd) {
 
 }  // namespace
 
-OutputDir::OutputDir(std::string path) : path_(std::move(path)) {
+OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
   std::error_code error;
   created_ = fs::create_directories(path_, error);
   if (error || !fs::is_directory(path_)) {
@@ -108,7 +110,7 @@ OutputDir::OutputDir(std::string path) : path_(std::move(path)) {
   }
   lock_fd_ = lock(path_);
   try {
-    refuse_used(path_);
+    check_content(path_, use);
   } catch (...) {
     unlink(file(kLockName).c_str());
     close(lock_fd_);

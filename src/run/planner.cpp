@@ -20,6 +20,7 @@ std::string describe_end(const RunConfig& config) {
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
   };
   const std::string epochs = count(config.epochs.value_or(1), "epoch");
+  if (!config.max_steps && !config.epochs && config.max_time > 0) return "when its time is over";
   if (!config.max_steps) return "after " + epochs;
   const std::string updates = count(*config.max_steps, "update");
   return config.epochs ? "after " + epochs + " or " + updates + ", whichever comes first"
@@ -71,22 +72,21 @@ int64_t buffer_bytes(const torch::nn::Module& module) {
 RunLength run_length(const RunConfig& config, int64_t windows_per_epoch) {
   RunLength length;
   length.max_updates = config.max_steps.value_or(0);
-  if (config.epochs || !config.max_steps) length.max_windows = config.epochs.value_or(1) * windows_per_epoch;
-  length.total_updates = length.max_windows == 0   ? length.max_updates
-                         : length.max_updates == 0 ? length.max_windows
-                                                   : std::min(length.max_updates, length.max_windows);
+  const bool without_end = !config.epochs && !config.max_steps && config.max_time > 0;
+  if (config.epochs || (!config.max_steps && !without_end)) length.max_epochs = config.epochs.value_or(1);
+  const int64_t max_windows = length.max_epochs * windows_per_epoch;
+  length.total_updates = max_windows == 0          ? length.max_updates
+                         : length.max_updates == 0 ? max_windows
+                                                   : std::min(length.max_updates, max_windows);
   return length;
 }
 
-bool DueTimer::due(int64_t updates, int64_t windows, double seconds) {
-  if (interval_.value <= 0) return false;
-  double progress = seconds;
-  if (interval_.unit == Interval::Unit::kUpdates) progress = static_cast<double>(updates);
-  if (interval_.unit == Interval::Unit::kEpochs) {
-    progress = static_cast<double>(windows) / static_cast<double>(windows_per_epoch_);
-  }
-  const double periods = std::floor(progress / interval_.value);
-  return periods > std::exchange(periods_, periods);
+double DueTimer::periods(const Elapsed& elapsed) const {
+  if (interval_.value <= 0) return 0;
+  double passed = elapsed.seconds;
+  if (interval_.unit == Interval::Unit::kUpdates) passed = static_cast<double>(elapsed.updates);
+  if (interval_.unit == Interval::Unit::kEpochs) passed = elapsed.epochs;
+  return std::floor(passed / interval_.value);
 }
 
 int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler, int64_t world_size) {
@@ -98,7 +98,9 @@ double least_memory(const RunConfig& config, const Sampler& sampler, const Datas
                     int64_t world_size) {
   const ModelSize size = model_size({.name = config.model, .hidden = config.hidden}, spec);
   const bool has_momentum = config.opt == "sgd" && config.momentum > 0;
-  const int tensors = 2 + (config.opt == "adamw" ? 2 : has_momentum ? 1 : 0);  // gradients too
+  const int moments = config.opt == "adamw" ? 2 : has_momentum ? 1 : 0;
+  const int saved = 1 + moments + (config.ema > 0 ? 1 : 0);
+  const int tensors = 1 + 2 * saved;  // gradients, and what is saved with its copy
   const double parameters = 4.0 * tensors * static_cast<double>(size.parameters);
   double pixels = 1;
   for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
@@ -138,7 +140,10 @@ EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
                        .total_steps = total_updates},
           .micro_batch = config.batch_size,
           .clip_grad = config.clip_grad,
-          .seed = config.seed};
+          .seed = config.seed,
+          .ema_decay = config.ema,
+          .spikes = {.z_score = config.on_spike == "off" ? 0 : config.spike_zscore,
+                     .window = config.spike_window}};
 }
 
 void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, const Engine& engine,
@@ -156,7 +161,7 @@ void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength&
   plan.schedule = describe_schedule(config);
   plan.optimizer = describe_optimizer(config);
   plan.weight_decay = config.weight_decay;
-  const int64_t last = length.total_updates;
+  const int64_t last = length.total_updates > 0 ? length.total_updates : config.warmup_steps + 1;
   std::vector<int64_t> points{1, config.warmup_steps, (config.warmup_steps + last) / 2, last - 1, last};
   for (const int64_t k : points) {
     const bool known = plan.lr_points.empty() || k > plan.lr_points.back().first;
@@ -165,10 +170,11 @@ void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength&
   fill_groups(engine, plan);
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
   const int64_t moments = bytes_of(engine.optimizer().state());
-  plan.checkpoint_bytes = parameters + moments + buffer_bytes(*engine.task().module);
+  const int64_t averages = config.ema > 0 ? parameters : 0;
+  plan.checkpoint_bytes = parameters + moments + averages + buffer_bytes(*engine.task().module);
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
-  // these.
-  plan.memory_bytes = resident_bytes() + parameters + moments;
+  // these, and a copy of it all is taken while it is saved.
+  plan.memory_bytes = resident_bytes() + parameters + moments + averages + plan.checkpoint_bytes;
   plan.memory_free_bytes = free_memory_bytes();
 }
 

@@ -11,32 +11,44 @@
 
 namespace gradstep {
 
-// Length of a run. Either bound may be absent; a run ends at whichever comes first.
+// How far a run is.
+struct Elapsed {
+  int64_t updates = 0;  // applied
+  double epochs = 0;    // consumed
+  double seconds = 0;   // of training, over all starts
+};
+
+// Length of a run. Each bound may be absent; a run ends at whichever comes first.
 struct RunLength {
-  int64_t total_updates = 0;  // T of the schedule
+  int64_t total_updates = 0;  // T of the schedule; 0: no end
   int64_t max_updates = 0;    // updates applied; 0: no bound
-  int64_t max_windows = 0;    // windows consumed; 0: no bound (then further epochs are begun)
-  [[nodiscard]] bool reached(const EngineCounters& counters) const {
-    return (max_updates > 0 && counters.updates >= max_updates) ||
-           (max_windows > 0 && counters.windows >= max_windows);
+  int64_t max_epochs = 0;     // epochs consumed; 0: no bound (then further epochs are begun)
+  [[nodiscard]] bool reached(const Elapsed& elapsed) const {
+    return (max_updates > 0 && elapsed.updates >= max_updates) ||
+           (max_epochs > 0 && elapsed.epochs >= static_cast<double>(max_epochs));
   }
 };
 // T = max_steps, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line
-// 12).
+// 12). With max_time alone there is no end but that.
 [[nodiscard]] RunLength run_length(const RunConfig& config, int64_t windows_per_epoch);
 
-// Remembers when something was last done, and says when it is due again.
+// Says when something is due. What was done is told to it, so that what could not be done stays due.
 class DueTimer {
  public:
-  DueTimer(const Interval& interval, int64_t windows_per_epoch)
-      : interval_(interval), windows_per_epoch_(windows_per_epoch) {}
-  // Called once after each window. updates, windows: counted so far; seconds: since the run began.
-  [[nodiscard]] bool due(int64_t updates, int64_t windows, double seconds);
+  explicit DueTimer(const Interval& interval) : interval_(interval) {}
+  [[nodiscard]] bool due(const Elapsed& elapsed) const { return periods(elapsed) > done_; }
+  // Nothing is due any more until the next interval has passed.
+  void mark_done(const Elapsed& elapsed) { done_ = periods(elapsed); }
+
+  // Whole intervals that had passed when it was last done: for a checkpoint.
+  [[nodiscard]] double done() const { return done_; }
+  void restore(double done) { done_ = done; }
 
  private:
+  [[nodiscard]] double periods(const Elapsed& elapsed) const;
+
   Interval interval_;
-  int64_t windows_per_epoch_;
-  double periods_ = 0;  // whole intervals passed
+  double done_ = 0;
 };
 
 // Samples of the largest micro-batch: a window may hold fewer than --batch-size. Of rank 0, which has the

@@ -25,19 +25,24 @@ class RowClock {
     Clock::time_point begin_;
   };
 
-  void start() { begin_ = last_row_ = data_ready_ = Clock::now(); }
+  // seconds_before: of training in earlier starts of this run.
+  void start(double seconds_before) {
+    begin_ = last_row_ = data_ready_ = Clock::now();
+    seconds_before_ = seconds_before;
+  }
   void data_ready() { data_ready_ = Clock::now(); }
   // Fills time_data, time_step, samples_per_s and memory of a row whose step has just ended.
   void finish_row(WindowRow& row);
   [[nodiscard]] Pause pause() { return Pause(*this); }
-  // Since start().
-  [[nodiscard]] double seconds() const { return to_seconds(Clock::now() - begin_); }
+  // Of training, earlier starts included.
+  [[nodiscard]] double seconds() const { return seconds_before_ + to_seconds(Clock::now() - begin_); }
 
  private:
   static double to_seconds(Clock::duration duration) {
     return std::chrono::duration<double>(duration).count();
   }
   Clock::time_point begin_{}, last_row_{}, data_ready_{}, memory_read_{};
+  double seconds_before_ = 0;
   int64_t memory_ = 0;
 };
 

@@ -49,6 +49,25 @@ void check_optimizer(const RunConfig& config) {
   }
 }
 
+void check_length(const RunConfig& config) {
+  if (config.max_time > 0 && !config.epochs && !config.max_steps && config.sched != "constant") {
+    reject("--max-time alone says no length for --sched " + config.sched +
+           " to end at; give --epochs or --max-steps too, or --sched constant");
+  }
+}
+
+void check_best_metric(const RunConfig& config) {
+  if (config.best_metric.starts_with("ema_") && config.ema == 0) {
+    reject("--best-metric " + config.best_metric + " needs averages; give --ema such as 0.999");
+  }
+}
+
+void check_resume(const RunConfig& config) {
+  if (config.resume == "auto" && config.output_dir.empty()) {
+    reject("--resume auto looks into --output-dir, which is not given; name the folder of the run");
+  }
+}
+
 // TOML wants a point or an exponent in a float, and has 64-bit signed integers only.
 std::string toml_value(ValueKind kind, const std::string& text) {
   if (kind == ValueKind::kSwitch) return text;
@@ -102,6 +121,9 @@ void validate(const RunConfig& config) {
     if (!flag.valid(config)) reject(complaint(flag_spelling(flag.info.key), flag.get(config), flag.info));
   }
   check_optimizer(config);
+  check_length(config);
+  check_best_metric(config);
+  check_resume(config);
   if (config.early_stop_patience > 0 && config.eval_interval.value == 0) {
     reject("--early-stop-patience " + std::to_string(config.early_stop_patience) +
            " needs evaluations on the way; give an --eval-interval such as 1ep");

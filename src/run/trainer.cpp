@@ -1,254 +1,361 @@
-// The loop, and what has to be ready before it starts.
+// The loop: between two windows everything that is due is done, and within one nothing but the window.
 #include "gradstep/run/trainer.h"
 
 #include <torch/torch.h>
 
-#include <future>
-
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
-#include "gradstep/data/loader.h"
 #include "gradstep/run/evaluator.h"
-#include "gradstep/run/model_file.h"
-#include "gradstep/step/engine.h"
-#include "gradstep/step/precision_probe.h"
-#include "run/device.h"
-#include "run/planner.h"
+#include "run/drift.h"
 #include "run/row_clock.h"
+#include "run/run_progress.h"
+#include "run/run_saver.h"
+#include "run/run_setup.h"
+#include "run/trouble.h"
 
 namespace gradstep {
-namespace {
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
-  return text;
-}
-
-// Found out now rather than at the first evaluation.
-void check_fit(const RunConfig& config, const Dataset& train, const Dataset& test) {
-  const std::vector<int64_t>& wanted = train.spec().input_shape;
-  if (test.spec().input_shape == wanted) return;
-  throw DataError("data set " + config.dataset + ": expected test pictures of " + shape_text(wanted) +
-                  " as in the training set, found " + shape_text(test.spec().input_shape) +
-                  "; fetch all files again or correct the folder");
-}
-
-DatasetPair load_data(const RunConfig& config) {
-  if (config.val_fraction > 0) {
-    return split_validation(load_dataset(config.dataset, config.data_dir, Split::kTrain), config.val_fraction,
-                            config.seed);
-  }
-  // Both parts are unpacked at the same time.
-  auto test = std::async(std::launch::async,
-                         [&config] { return load_dataset(config.dataset, config.data_dir, Split::kTest); });
-  DatasetPair data;
-  data.train = load_dataset(config.dataset, config.data_dir, Split::kTrain);
-  data.test = test.get();
-  check_fit(config, *data.train, *data.test);
-  return data;
-}
-
-// Refuses what the memory cannot hold before anything large is made.
-Task build_task(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec, at::Device device,
-                int64_t world_size) {
-  if (device.is_cpu()) check_memory(least_memory(config, sampler, spec, world_size), free_memory_bytes());
-  torch::manual_seed(config.seed);
-  Task task = make_task({config.model, config.hidden, config.dropout, config.label_smoothing}, spec);
-  task.module->to(device);
-  return task;
-}
-
-// Refuses a warm-up that does not fit, before a model is built.
-RunLength checked_length(const RunConfig& config, int64_t windows_per_epoch) {
-  const RunLength length = run_length(config, windows_per_epoch);
-  check_warmup(config.warmup_steps, length.total_updates);
-  return length;
-}
-
-PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Batch& micro) {
-  PrecisionChoice choice = choose_precision(task, micro, config.precision, config.matmul);
-  use_matmul(choice.matmul);
-  return choice;
-}
-
-EngineOptions with_precision(EngineOptions options, Precision precision) {
-  options.precision = precision;
-  return options;
-}
-
-}  // namespace
 
 class Trainer::Impl {
  public:
-  Impl(const RunConfig& config, World& world)
-      : config_(config),
-        world_(world),
-        device_(settle_device(config)),
-        data_(load_data(config)),
-        sampler_(data_.train->size(), config.global_batch(world.size()), config.seed),
-        length_(checked_length(config, sampler_.windows_per_epoch())),
-        task_(build_task(config, sampler_, data_.train->spec(), device_, world.size())),
-        precision_(settle_precision(
-            config, task_,
-            data_.train->gather(at::arange(largest_micro_batch(config, sampler_, world.size()))))),
-        engine_(task_, with_precision(engine_options(config, length_.total_updates), precision_.precision),
-                world),
-        eval_timer_(config.eval_interval, sampler_.windows_per_epoch()) {
-    if (!precision_.warning.empty()) warnings_.push_back(precision_.warning);
-    plan_.dataset = config.dataset + " in " + data_dir();
-    plan_.eval_samples = data_.test->size();
-    plan_.eval_part = config.val_fraction > 0 ? "validation part of the training set" : "test set";
-    plan_.model = describe_model({.name = config.model, .hidden = config.hidden}, data_.train->spec());
-    plan_.device = describe_device(device_);
-    plan_.precision = to_string(precision_.precision) +
-                      (precision_.matmul == Matmul::kOneDnn ? ", matrix products by oneDNN" : "");
-    plan_.precision_reason = precision_.reason;
-    plan_.output_dir = config.output_dir;
-    fill_plan(config, sampler_, length_, engine_, world, plan_);
-  }
+  Impl(const RunConfig& config, World& world) : setup_(config, world), run_(setup_) {}
 
+  void resume(const FoundCheckpoint& found);
+  std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
-  RunConfig settled_config() const {
-    RunConfig config = config_;
-    config.precision = to_string(precision_.precision);
-    config.matmul = to_string(precision_.matmul);
-    return config;
-  }
-
-  RunPlan plan_;
-  std::vector<std::string> warnings_;
+  RunSetup setup_;
 
  private:
-  std::string data_dir() const {
-    return config_.data_dir.empty() ? default_data_dir(config_.dataset) : config_.data_dir;
-  }
-  void evaluate_now(Sink& sinks, const StopToken& stop);
-  void save(const char* name) const;
-  bool out_of_patience() const {
-    return config_.early_stop_patience > 0 && evals_without_best_ >= config_.early_stop_patience;
-  }
-  RunEnd finish(Sink& sinks, const StopToken& stop);
-  std::string end_reason(const StopToken& stop) const;
-  bool measured_last_update() const { return last_eval_ && last_eval_->update == engine_.counters().updates; }
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  // What all ranks act on alike between two windows: rank 0's clock, and anyone's wish to stop.
+  struct Facts {
+    double seconds = 0;  // of training
+    std::optional<ExitCode> stop{};
+  };
+  [[nodiscard]] Facts agree() const;
 
-  const RunConfig config_;
-  World& world_;
-  at::Device device_;
-  DatasetPair data_;
-  Sampler sampler_;
-  RunLength length_;
-  Task task_;
-  PrecisionChoice precision_;
-  Engine engine_;
-  DueTimer eval_timer_;
+  void begin();
+  // Does what is due; false where the run is over.
+  bool go_on();
+  void consume(const Window& window);
+  void react(const StepReport& report);
+  void roll_back(const StepReport& report, const std::string& cause);
+  void evaluate_now();
+  void save(bool export_model);
+  RunEnd finish();
+  void save_after_error() noexcept;
+
+  [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
+  [[nodiscard]] bool length_reached() const { return setup_.length.reached(elapsed()); }
+  [[nodiscard]] bool time_is_over() const;
+  [[nodiscard]] bool start_is_over() const;  // --stop-after
+  [[nodiscard]] bool measured_last_update() const;
+  [[nodiscard]] std::string end_reason() const;
+  [[nodiscard]] bool writes() const { return setup_.world.rank() == 0; }
+  // Every call of a sink goes through here: one that throws has lost rows, which a checkpoint must not pass
+  // over.
+  template <class Call>
+  void report(Call call) {
+    if (!writes()) return;
+    reports_are_whole_ = false;
+    call(*sinks_);
+    reports_are_whole_ = true;
+  }
+  void event(const std::string& name, const Fields& fields);
+
+  RunProgress run_;
   RowClock clock_;
-  FileSystem* file_system_ = nullptr;
+  Facts facts_;
+  Sink* sinks_ = nullptr;
+  const StopToken* stop_ = nullptr;
   std::string output_dir_;
-  int64_t samples_ = 0;
-  int64_t epoch_ = 0;
-  int64_t evals_without_best_ = 0;
-  std::optional<EvalRow> last_eval_;
-  std::optional<EvalRow> best_eval_;
+  std::unique_ptr<RunSaver> saver_;
+  std::unique_ptr<Loader> loader_;
+  std::optional<TrainState> resumed_;  // without tensors
+  std::string resumed_from_;
+  std::vector<std::pair<std::string, Fields>> first_events_;  // that resume() leaves for the sinks
+  int64_t first_update_ = 0;                                  // of this start
+  double window_seconds_ = 0;                                 // that the slowest recent window took
+  bool best_unsaved_ = false;
+  bool reports_are_whole_ = true;
 };
 
 RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
                           const std::string& output_dir) {
-  file_system_ = &file_system;
-  output_dir_ = output_dir;
-  Loader loader(data_.train, sampler_,
-                {.num_workers = config_.workers, .rank = world_.rank(), .world_size = world_.size()});
-  clock_.start();
-  while (!length_.reached(engine_.counters()) && !stop.requested() && !out_of_patience()) {
-    const Window window = loader.next();
-    clock_.data_ready();
-    WindowRow row{.step = engine_.step(window)};
-    samples_ += row.step.samples;
-    epoch_ = row.step.epoch;
-    row.window_of_epoch = window.position.index + 1;
-    row.samples = samples_;
-    clock_.finish_row(row);
-    if (world_.rank() == 0) sinks.window(row);
-    if (row.step.diverged) {
-      sinks.flush();
-      throw Diverged("diverged at window " + std::to_string(row.step.window) +
-                     ": too many updates in a row were not finite, first in " + row.step.first_non_finite +
-                     "; lower --lr or set --clip-grad");
-    }
-    const EngineCounters& counters = engine_.counters();
-    if (eval_timer_.due(counters.updates, counters.windows, clock_.seconds())) evaluate_now(sinks, stop);
+  sinks_ = &sinks;
+  stop_ = &stop;
+  if (!saver_ || output_dir_ != output_dir) {
+    for (const std::string& warning : prepare_output(file_system, output_dir))
+      first_events_.push_back({"warning", {{"text", warning}}});
   }
-  return finish(sinks, stop);
+  begin();
+  try {
+    while (go_on()) consume(loader_->next());
+    return finish();
+  } catch (const Diverged&) {
+    sinks_->flush();
+    throw;
+  } catch (...) {
+    save_after_error();
+    throw;
+  }
 }
 
-void Trainer::Impl::evaluate_now(Sink& sinks, const StopToken& stop) {
+void Trainer::Impl::begin() {
+  first_update_ = setup_.engine.counters().updates;
+  loader_ = run_.make_loader();
+  report([&](Sink& sinks) { sinks.rewind(run_.report_positions); });
+  for (const auto& [name, fields] : first_events_) event(name, fields);
+  clock_.start(resumed_ ? resumed_->seconds : 0);
+}
+
+bool Trainer::Impl::go_on() {
+  facts_ = agree();
+  if (!facts_.stop && run_.evals.due(elapsed())) evaluate_now();
+  if (best_unsaved_ || run_.saves.due(elapsed())) save(/*export_model=*/false);
+  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
+         !time_is_over();
+}
+
+void Trainer::Impl::consume(const Window& window) {
+  clock_.data_ready();
+  const SteppedOver* known = run_.stepped_over_at(setup_.engine.counters().windows + 1);
+  WindowRow row{.step = known ? setup_.engine.step_over(window) : setup_.engine.step(window)};
+  if (known) {
+    row.step.loss = known->loss;
+    row.step.grad_norm = known->grad_norm;
+  }
+  run_.advance(row.step, loader_->position());
+  row.window_of_epoch = window.position.index + 1;
+  row.samples = run_.samples;
+  clock_.finish_row(row);
+  window_seconds_ = std::max(0.9 * window_seconds_, row.time_data + row.time_step);
+  report([&](Sink& sinks) { sinks.window(row); });
+  if (!known) react(row.step);
+}
+
+void Trainer::Impl::react(const StepReport& step) {
+  const std::string number = std::to_string(step.window);
+  if (step.num_out_of_memory > 0)
+    event("out of memory", {{"window", number}, {"micro_batch", std::to_string(step.micro_batch)}});
+  if (!step.skipped) return;
+  if (!step.spike.empty()) event("spike", {{"window", number}, {"what", step.spike}});
+  if (step.diverged) {
+    throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
+                   step.first_non_finite + "; lower --lr or set --clip-grad");
+  }
+  const std::string cause = step.spike.empty() ? "not finite, first in " + step.first_non_finite : step.spike;
+  switch (reaction_to(step, setup_.config)) {
+    case Reaction::kGoOn:
+      return;
+    case Reaction::kStop:
+      throw Diverged("stopped at window " + number + ": " + cause +
+                     "; lower --lr, set --clip-grad, or let it skip such windows");
+    case Reaction::kRollBack:
+      roll_back(step, cause);
+  }
+}
+
+void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) {
+  saver_->wait();
+  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  const std::string number = std::to_string(step.window);
+  if (run_.num_rollbacks >= setup_.config.max_rollbacks) {
+    throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
+                   " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
+  }
+  const std::optional<FoundCheckpoint> found = newest_checkpoint(output_dir_);
+  if (!found) {
+    throw Diverged("stopped at window " + number + ": " + cause +
+                   "; there is no checkpoint to roll back to yet: give a shorter --save-interval");
+  }
+  // These outlive the way back.
+  std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);
+  stepped_over.push_back({step.window, step.loss, step.grad_norm});
+  const int64_t num_rollbacks = run_.num_rollbacks + 1;
+  run_.take_over(found->path, found->state, setup_.engine.options().micro_batch);
+  run_.stepped_over = std::move(stepped_over);
+  run_.num_rollbacks = num_rollbacks;
+  best_unsaved_ = false;
+  loader_ = run_.make_loader();
+  report([&](Sink& sinks) { sinks.rewind(found->state.report_positions); });
+  event("rollback", {{"window", number}, {"cause", cause}, {"to", found->path}});
+}
+
+void Trainer::Impl::evaluate_now() {
   const auto pause = clock_.pause();
-  const EvalResult result =
-      evaluate(task_, *data_.test, world_,
-               {.precision = precision_.precision, .should_stop = [&] { return stop.requested(); }});
+  EvaluateOptions options{.precision = setup_.precision.precision};
+  // With several ranks all must take part to the end.
+  if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
+  const EvalResult result = evaluate(setup_.task, *setup_.data.test, setup_.world, options);
   if (!result.complete) return;
-  EvalRow row{.update = engine_.counters().updates,
-              .epoch = epoch_,
+  EvalRow row{.update = setup_.engine.counters().updates,
+              .epoch = run_.epoch,
               .val_loss = result.loss,
               .val_acc = result.accuracy,
               .val_top5 = result.top5,
-              .samples = result.samples,
-              .time_eval = pause.seconds()};
-  row.best = std::isfinite(result.loss) && (!best_eval_ || result.accuracy > best_eval_->val_acc);
-  evals_without_best_ = row.best ? 0 : evals_without_best_ + 1;
-  if (row.best) {
-    best_eval_ = row;
-    save("best.safetensors");
+              .samples = result.samples};
+  if (setup_.engine.ema().enabled()) {
+    const EmaWeights::Swap averages(setup_.engine.ema());
+    const EvalResult averaged = evaluate(setup_.task, *setup_.data.test, setup_.world, options);
+    if (!averaged.complete) return;
+    row.ema_val_loss = averaged.loss;
+    row.ema_val_acc = averaged.accuracy;
   }
-  last_eval_ = row;
-  if (world_.rank() == 0) sinks.eval(row);
+  row.time_eval = pause.seconds();
+  run_.best.offer(row);
+  best_unsaved_ = best_unsaved_ || row.best;
+  run_.evals.mark_done(elapsed());
+  report([&](Sink& sinks) { sinks.eval(row); });
 }
 
-RunEnd Trainer::Impl::finish(Sink& sinks, const StopToken& stop) {
-  const int64_t updates = engine_.counters().updates;
+void Trainer::Impl::save(bool export_model) {
+  const auto pause = clock_.pause();
+  run_.saves.mark_done(elapsed());
+  report([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
+  // Under a short grace the checkpoint is what counts, and the file for others is written where there is
+  // time.
+  const double grace = setup_.config.grace;
+  if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
+    export_model = false;
+  if (saver_->enabled())
+    saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
+  best_unsaved_ = false;
+}
+
+RunEnd Trainer::Impl::finish() {
   // A loss that nobody measured at the last update is measured now, unless somebody wants to leave.
-  if (!stop.requested() && !measured_last_update()) evaluate_now(sinks, stop);
-  save("model.safetensors");
-  RunEnd end{.update = updates,
-             .total_updates = length_.total_updates,
-             .samples = samples_,
-             .skipped_total = engine_.counters().skipped_total,
+  const bool complete = length_reached() || run_.best.out_of_patience();
+  if (complete && !facts_.stop && !measured_last_update()) evaluate_now();
+  save(/*export_model=*/true);
+  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/true); });
+  RunEnd end{.update = setup_.engine.counters().updates,
+             .total_updates = setup_.length.total_updates,
+             .samples = run_.samples,
+             .skipped_total = setup_.engine.counters().skipped_total,
              .seconds = clock_.seconds(),
-             .reason = end_reason(stop),
-             .last_eval = last_eval_,
-             .best_eval = best_eval_};
+             .reason = end_reason(),
+             .last_eval = run_.best.last(),
+             .best_eval = run_.best.best()};
   if (!output_dir_.empty()) end.model_path = output_dir_ + "/model.safetensors";
-  if (world_.rank() == 0) sinks.end(end);
+  report([&](Sink& sinks) { sinks.end(end); });
+  setup_.world.barrier();
   return end;
+}
+
+// The state as of the last whole window. Whatever goes wrong here, the first error is the one that counts.
+void Trainer::Impl::save_after_error() noexcept {
+  if (!reports_are_whole_) return;
+  try {
+    save(/*export_model=*/true);
+    saver_->wait();
+  } catch (const std::exception&) {
+  }
 }
 
 // A run with nothing left to do is done, whoever asked it to stop in its last moment, and however its last
 // evaluation came out.
-std::string Trainer::Impl::end_reason(const StopToken& stop) const {
-  if (length_.reached(engine_.counters()) && measured_last_update()) return "done";
-  if (stop.requested()) return stop_name(stop.reason());
-  return "early stop";
+std::string Trainer::Impl::end_reason() const {
+  if (length_reached() && measured_last_update()) return "done";
+  if (facts_.stop) return stop_name(*facts_.stop);
+  if (run_.best.out_of_patience()) return "early stop";
+  if (stop_->requested()) return stop_name(stop_->reason());
+  return start_is_over() ? "--stop-after" : "--max-time";
 }
 
-void Trainer::Impl::save(const char* name) const {
-  if (world_.rank() != 0 || output_dir_.empty()) return;
-  save_model(*file_system_, output_dir_ + "/" + name, *task_.module,
-             {.model = {config_.model, config_.hidden, config_.dropout, config_.label_smoothing},
-              .dataset = data_.train->spec(),
-              .data_dir = data_dir(),
-              .val_fraction = config_.val_fraction,
-              .seed = config_.seed,
-              .precision = precision_.precision,
-              .matmul = precision_.matmul,
-              .update = engine_.counters().updates});
+bool Trainer::Impl::measured_last_update() const {
+  return run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates;
+}
+
+bool Trainer::Impl::start_is_over() const {
+  const std::optional<int64_t>& stop_after = setup_.config.stop_after;
+  return stop_after && setup_.engine.counters().updates - first_update_ >= *stop_after;
+}
+
+void Trainer::Impl::resume(const FoundCheckpoint& found) {
+  const TrainState& state = found.state;
+  const RunConfig& config = setup_.config;
+  const std::vector<Drift> drifts =
+      find_drift(state, {.config = config,
+                         .global_batch = setup_.sampler.global_batch(),
+                         .total_updates = setup_.length.total_updates,
+                         .dataset_fingerprint = setup_.data.train->fingerprint()});
+  refuse_drift(drifts, found.path, config.accept_drift);
+  const bool same_batch = config.batch_size == state.config.batch_size;
+  run_.take_over(found.path, state, same_batch ? state.engine.micro_batch : config.batch_size);
+  // A best evaluation by another measure says nothing about this one.
+  if (config.best_metric != state.config.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
+  resumed_ = state;
+  resumed_->model = resumed_->optimizer = resumed_->ema = {};
+  resumed_from_ = found.path;
+  first_events_.push_back({"resume",
+                           {{"from", found.path},
+                            {"windows", std::to_string(state.engine.counters.windows)},
+                            {"left", length_reached() ? "nothing left to do" : "going on"}}});
+  for (const std::string& broken : found.broken) {
+    setup_.warnings.push_back("a checkpoint is broken and was passed over: " + broken);
+    first_events_.push_back({"broken checkpoint", {{"what", broken}}});
+  }
+  for (const Drift& drift : drifts) {
+    const bool accepted = drift.kind == OnResume::kRefused;
+    if (drift.kind != OnResume::kFree)
+      setup_.warnings.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
+    first_events_.push_back({"changed", {{"key", drift.key}, {"before", drift.before}, {"now", drift.now}}});
+  }
+}
+
+std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
+                                                       const std::string& output_dir) {
+  output_dir_ = output_dir;
+  saver_ = std::make_unique<RunSaver>(file_system, setup_.config, writes() ? output_dir : "",
+                                      setup_.plan.checkpoint_bytes);
+  // What was read from this very folder need not be written there again.
+  if (resumed_ && resumed_from_.starts_with(checkpoints_dir(output_dir) + "/")) saver_->note_saved(*resumed_);
+  return saver_->check();
+}
+
+// With room for one more window and a save before the limit.
+bool Trainer::Impl::time_is_over() const {
+  const double limit = setup_.config.max_time;
+  return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
+}
+
+Trainer::Impl::Facts Trainer::Impl::agree() const {
+  Facts facts{.seconds = clock_.seconds()};
+  if (stop_->requested()) facts.stop = stop_->reason();
+  const int64_t size = setup_.world.size();
+  if (size == 1) return facts;
+  // Rank 0's clock, then each rank's reason to stop, or 0.
+  at::Tensor all = at::zeros({1 + size}, at::kDouble);
+  if (writes()) all[0] = facts.seconds;
+  if (facts.stop) all[1 + setup_.world.rank()] = static_cast<double>(*facts.stop);
+  all = all.to(setup_.device);
+  setup_.world.all_reduce_sum(all);
+  all = all.cpu();
+  facts.seconds = all[0].item<double>();
+  for (int64_t rank = 0; rank < size && !facts.stop; ++rank) {
+    const double reason = all[1 + rank].item<double>();
+    if (reason != 0) facts.stop = static_cast<ExitCode>(static_cast<int>(reason));
+  }
+  return facts;
+}
+
+void Trainer::Impl::event(const std::string& name, const Fields& fields) {
+  report([&](Sink& sinks) {
+    sinks.event({.name = name, .update = setup_.engine.counters().updates, .fields = fields});
+  });
 }
 
 Trainer::Trainer(const RunConfig& config, World& world) : impl_(std::make_unique<Impl>(config, world)) {}
 Trainer::~Trainer() = default;
-const RunPlan& Trainer::plan() const { return impl_->plan_; }
-RunConfig Trainer::settled_config() const { return impl_->settled_config(); }
-const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }
+const RunPlan& Trainer::plan() const { return impl_->setup_.plan; }
+RunConfig Trainer::settled_config() const { return impl_->setup_.config; }
+const std::vector<std::string>& Trainer::warnings() const { return impl_->setup_.warnings; }
+void Trainer::resume(const FoundCheckpoint& checkpoint) { impl_->resume(checkpoint); }
+std::vector<std::string> Trainer::prepare_output(FileSystem& file_system, const std::string& output_dir) {
+  return impl_->prepare_output(file_system, output_dir);
+}
 RunEnd Trainer::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
                     const std::string& output_dir) {
   return impl_->run(sinks, stop, file_system, output_dir);

@@ -20,6 +20,9 @@ namespace gradstep {
 [[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
                                         const std::string& membership = "/proc/self/cgroup");
 
+// Seconds since this process was started, by the kernel's account; 0 when it cannot be read.
+[[nodiscard]] double process_seconds();
+
 // "AMD EPYC ..." as the kernel names it, and the names of the vector extensions that matter for training.
 [[nodiscard]] std::string processor_name();
 [[nodiscard]] std::vector<std::string> processor_features();

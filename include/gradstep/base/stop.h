@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 
 #include "gradstep/base/exit_code.h"
 
@@ -10,18 +12,30 @@ namespace gradstep {
 // Any thread and any signal handler may call request(); the first request wins.
 class StopToken {
  public:
-  // Async-signal-safe: one lock-free compare and exchange.
+  // Async-signal-safe: a clock and two lock-free exchanges.
   void request(ExitCode reason) noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t never = 0;
+    requested_at_ns_.compare_exchange_strong(never, int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
     int none = kNone;
     reason_.compare_exchange_strong(none, static_cast<int>(reason));
   }
   [[nodiscard]] bool requested() const noexcept { return reason_.load(std::memory_order_relaxed) != kNone; }
   // REQUIRES: requested().
   [[nodiscard]] ExitCode reason() const noexcept { return static_cast<ExitCode>(reason_.load()); }
+  // Since the first request. REQUIRES: requested().
+  [[nodiscard]] double seconds_since() const noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - requested_at_ns_.load()) *
+           1e-9;
+  }
 
  private:
   static constexpr int kNone = -1;
   std::atomic<int> reason_{kNone};
+  std::atomic<int64_t> requested_at_ns_{0};
 };
 
 // "SIGINT", "SIGTERM", "SIGUSR1"; "a request" for any other reason.

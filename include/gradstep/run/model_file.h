@@ -25,6 +25,9 @@ struct ModelInfo {
   int64_t update = 0;
 };
 
+// Parameters, then buffers, by their PyTorch state_dict names; they share memory with the module.
+[[nodiscard]] NamedTensors model_tensors(const torch::nn::Module& module);
+
 // Writes parameters and buffers under their PyTorch state_dict names, atomically. Throws CheckpointError.
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);

@@ -7,9 +7,15 @@ namespace gradstep {
 
 class OutputDir {
  public:
+  enum class Use {
+    kNew,   // for a new run: a folder that holds one is refused
+    kGoOn,  // to go on with the run that it holds, if it holds one
+  };
+
   // Creates the folder and locks it. Throws ConfigError when another process has it (naming pid and host),
-  // when it holds a run already, when it holds files that are not a run's, or when it cannot be created.
-  explicit OutputDir(std::string path);
+  // when it holds a run already (kNew), when it holds files that are not a run's, or when it cannot be
+  // created.
+  explicit OutputDir(std::string path, Use use = Use::kNew);
   // Unlocks; removes a folder that it created when nothing was written into it.
   ~OutputDir();
   OutputDir(const OutputDir&) = delete;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gradstep/base/stop.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/report/plan.h"
 #include "gradstep/report/sink.h"
+#include "gradstep/run/checkpoint.h"
 #include "gradstep/run/run_config.h"
 
 namespace gradstep {
@@ -31,10 +33,23 @@ class Trainer {
   // none.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
-  // Trains to the end, or until `stop` is requested; then the update under way is finished. Writes
-  // model.safetensors (and best.safetensors, by val_acc, where evaluations were made) into output_dir; an
-  // empty output_dir: no file is written. Rows go to `sinks` on rank 0. Throws Diverged after the last row
-  // (no model is written then), CheckpointError where the model cannot be written, and what `sinks` throw.
+  // Goes on from a checkpoint (newest_checkpoint(), or read_checkpoint()): the settings given to the
+  // constructor are compared with the checkpoint's, key by key. What makes the run go another way becomes one
+  // of warnings(); what makes it another run throws ConfigError naming each, unless accept_drift was set
+  // (case C9). Throws CheckpointError where a tensor does not fit, by name. REQUIRES: before run().
+  void resume(const FoundCheckpoint& checkpoint);
+
+  // Looks at the output folder before the first update, and removes what a killed run left half written.
+  // Returns what the user should know. Throws CheckpointError where no checkpoint finds room, with both
+  // numbers (case F10). run() does it where it was not done before.
+  std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
+
+  // Trains to the end, or until `stop` is requested, or a limit of the settings is reached; then the update
+  // under way is finished. Writes checkpoints, model.safetensors (and best.safetensors, where evaluations
+  // were made) into output_dir, whose lock the caller holds; an empty output_dir: no file is written. Rows go
+  // to `sinks` on rank 0. Whatever ends the run but divergence leaves a checkpoint of its last whole window
+  // (case F9). Throws Diverged after the last row (nothing is saved then), CheckpointError where a checkpoint
+  // cannot be written, and what `sinks` throw.
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
  private:

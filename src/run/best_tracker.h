@@ -1,0 +1,36 @@
+// BestTracker: which evaluation is the best so far, and how long ago that was.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gradstep/report/sink.h"
+
+namespace gradstep {
+
+class BestTracker {
+ public:
+  // metric: as --best-metric; patience: evaluations without a better one after which to stop, 0: never.
+  BestTracker(std::string metric, int64_t patience) : metric_(std::move(metric)), patience_(patience) {}
+
+  // Sets row.best, and remembers the row. One whose loss is not finite is never the best.
+  void offer(EvalRow& row);
+  [[nodiscard]] bool out_of_patience() const { return patience_ > 0 && evals_without_best_ >= patience_; }
+
+  [[nodiscard]] const std::optional<EvalRow>& last() const { return last_; }
+  [[nodiscard]] const std::optional<EvalRow>& best() const { return best_; }
+  [[nodiscard]] int64_t evals_without_best() const { return evals_without_best_; }
+  void restore(std::optional<EvalRow> last, std::optional<EvalRow> best, int64_t evals_without_best);
+
+ private:
+  [[nodiscard]] bool is_better(const EvalRow& row) const;
+
+  std::string metric_;
+  int64_t patience_;
+  std::optional<EvalRow> last_;
+  std::optional<EvalRow> best_;
+  int64_t evals_without_best_ = 0;
+};
+
+}  // namespace gradstep

@@ -1,0 +1,55 @@
+// no torch
+// Each flag says itself what a changed value means; some are judged by what follows from them.
+#include "run/drift.h"
+
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+namespace {
+
+std::string count_text(int64_t count) { return count > 0 ? std::to_string(count) : std::string("no end"); }
+
+void add_unless_equal(const std::string& key, const std::string& before, const std::string& now,
+                      OnResume kind, std::vector<Drift>& drifts) {
+  if (before != now) drifts.push_back({key, before, now, kind});
+}
+
+}  // namespace
+
+RunConfig take_settled(RunConfig asked, const RunConfig& before) {
+  if (asked.precision == "auto") asked.precision = before.precision;
+  if (asked.matmul == "auto") asked.matmul = before.matmul;
+  return asked;
+}
+
+std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) {
+  std::vector<Drift> drifts;
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    if (flag.info.on_resume == OnResume::kNotCompared) continue;
+    add_unless_equal(flag.info.key, flag.get(before.config), flag.get(now.config), flag.info.on_resume,
+                     drifts);
+  }
+  add_unless_equal("global batch", std::to_string(before.global_batch), std::to_string(now.global_batch),
+                   OnResume::kRefused, drifts);
+  add_unless_equal("updates of the run", count_text(before.total_updates), count_text(now.total_updates),
+                   OnResume::kRefused, drifts);
+  add_unless_equal("data", before.dataset_fingerprint, now.dataset_fingerprint, OnResume::kRefused, drifts);
+  return drifts;
+}
+
+void refuse_drift(const std::vector<Drift>& drifts, const std::string& checkpoint, bool accept_drift) {
+  std::string found;
+  for (const Drift& drift : drifts) {
+    if (drift.kind == OnResume::kRefused) found += (found.empty() ? "" : "; ") + describe(drift);
+  }
+  if (found.empty() || accept_drift) return;
+  throw ConfigError("--resume: this is another run than that of " + checkpoint + ": " + found +
+                    "; take the former values, another --output-dir, or go on with --accept-drift");
+}
+
+std::string describe(const Drift& drift) {
+  const auto shown = [](const std::string& text) { return text.empty() ? std::string("not given") : text; };
+  return drift.key + " was " + shown(drift.before) + ", is " + shown(drift.now);
+}
+
+}  // namespace gradstep

@@ -1,0 +1,26 @@
+// Which checkpoint a start goes on from, and in which folder.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "gradstep/run/checkpoint.h"
+#include "gradstep/run/output_dir.h"
+#include "gradstep/run/run_config.h"
+
+namespace gradstep {
+
+// The folder that a start writes to: as asked, or with --resume PATH the run that PATH belongs to; empty: a
+// new one.
+[[nodiscard]] std::string resume_folder(const RunConfig& config);
+
+// Whether a start may enter a folder that holds a run already: it does so only to go on with that run.
+[[nodiscard]] OutputDir::Use output_dir_use(const RunConfig& config, const std::string& output_dir);
+
+// By --resume: nothing for a new run (none; auto where there is no checkpoint yet). Throws CheckpointError
+// where PATH holds none or all are broken; ConfigError where PATH is not the newest one of the folder that
+// the run goes on in, since what came after it would be lost.
+[[nodiscard]] std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
+                                                                  const std::string& output_dir);
+
+}  // namespace gradstep

@@ -1,0 +1,104 @@
+// Gathers and restores; decides nothing.
+#include "run/run_progress.h"
+
+#include <torch/torch.h>
+#include <torch/version.h>
+
+#include "gradstep/base/version.h"
+#include "run/restore.h"
+
+namespace gradstep {
+namespace {
+
+constexpr size_t kScaleHistory = 64;
+
+// An interval that is another one now begins anew.
+void restore_timer(DueTimer& timer, bool same_interval, double done, const Elapsed& elapsed) {
+  if (same_interval) {
+    timer.restore(done);
+  } else {
+    timer.mark_done(elapsed);
+  }
+}
+
+}  // namespace
+
+void RunProgress::advance(const StepReport& report, const Position& after) {
+  next = after;
+  samples += report.samples;
+  epoch = report.epoch;
+  if (!scale_history.empty() && scale_history.back().second == report.loss_scale) return;
+  scale_history.emplace_back(report.window, report.loss_scale);
+  if (scale_history.size() > kScaleHistory) scale_history.erase(scale_history.begin());
+}
+
+Elapsed RunProgress::at(double seconds) const {
+  const auto windows_per_epoch = static_cast<double>(setup.sampler.windows_per_epoch());
+  return {.updates = setup.engine.counters().updates,
+          .epochs = static_cast<double>(next.epoch) + static_cast<double>(next.index) / windows_per_epoch,
+          .seconds = seconds};
+}
+
+const SteppedOver* RunProgress::stepped_over_at(int64_t window) const {
+  for (const SteppedOver& each : stepped_over) {
+    if (each.window == window) return &each;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Loader> RunProgress::make_loader() const {
+  return std::make_unique<Loader>(
+      setup.data.train, setup.sampler,
+      LoaderOptions{
+          .num_workers = setup.config.workers, .rank = setup.world.rank(), .world_size = setup.world.size()},
+      next);
+}
+
+TrainState RunProgress::state(double seconds) const {
+  TrainState now;
+  now.model = model_tensors(*setup.task.module);
+  now.optimizer = setup.engine.optimizer().state();
+  now.ema = setup.engine.ema().tensors();
+  now.engine = setup.engine.state();
+  now.next = next;
+  now.samples = samples;
+  now.seconds = seconds;
+  now.evals_due = evals.done();
+  now.saves_due = saves.done();
+  now.stepped_over = stepped_over;
+  now.num_rollbacks = num_rollbacks;
+  now.scale_history = scale_history;
+  now.last_eval = best.last();
+  now.best_eval = best.best();
+  now.evals_without_best = best.evals_without_best();
+  now.config = setup.config;
+  now.info = setup.model_info();
+  now.world_size = setup.world.size();
+  now.global_batch = setup.sampler.global_batch();
+  now.total_updates = setup.length.total_updates;
+  now.dataset_fingerprint = setup.data.train->fingerprint();
+  now.report_positions = report_positions;
+  now.version = version();
+  now.git_commit = git_commit();
+  now.torch_version = TORCH_VERSION;
+  return now;
+}
+
+void RunProgress::take_over(const std::string& where, const TrainState& state, int64_t micro_batch) {
+  TrainState fitted = state;  // shares the tensors
+  fitted.engine.micro_batch = micro_batch;
+  restore_engine(where, fitted, setup.engine);
+  next = fit_position(state, setup.sampler);
+  samples = state.samples;
+  epoch = next.index > 0 || next.epoch == 0 ? next.epoch : next.epoch - 1;
+  stepped_over = state.stepped_over;
+  num_rollbacks = state.num_rollbacks;
+  scale_history = state.scale_history;
+  report_positions = state.report_positions;
+  best.restore(state.last_eval, state.best_eval, state.evals_without_best);
+  const Elapsed elapsed = at(state.seconds);
+  restore_timer(evals, setup.config.eval_interval == state.config.eval_interval, state.evals_due, elapsed);
+  restore_timer(saves, setup.config.save_interval == state.config.save_interval, state.saves_due, elapsed);
+}
+
+}  // namespace gradstep

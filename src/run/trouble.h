@@ -1,0 +1,18 @@
+// What a window that went wrong calls for. Pure.
+#pragma once
+
+#include "gradstep/base/step_report.h"
+#include "gradstep/run/run_config.h"
+
+namespace gradstep {
+
+enum class Reaction { kGoOn, kStop, kRollBack };
+
+// By --on-nonfinite and --on-spike. An overflow of scaled fp16 gradients under a finite loss is the scaler's
+// daily work and always passes.
+[[nodiscard]] Reaction reaction_to(const StepReport& report, const RunConfig& config);
+
+// Whether it is such an overflow.
+[[nodiscard]] bool is_scaler_overflow(const StepReport& report);
+
+}  // namespace gradstep
