@@ -1,7 +1,7 @@
 # Every job of the repository by one word. The work is done by the scripts in tools/.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build train test lint format tidy sanitize bench docs clean
+.PHONY: help setup build train test lint format tidy sanitize soak bench docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ tidy: ## Run clang-tidy over all of src/ (slow)
 
 sanitize: ## Unit tests under AddressSanitizer and UBSan, in build-asan/
 	@tools/sanitize.sh
+
+soak: ## Kill a run 100 times and compare its end with an unbroken one (minutes)
+	@tools/soak.sh $(ARGS)
 
 bench: ## Build the benchmarks and compare with the peers
 	@tools/bench.sh $(ARGS)

@@ -74,6 +74,19 @@ TEST(OutputDir, ARunIsNotOverwritten) {
   }
 }
 
+TEST(OutputDir, ARunMayBeGoneOnWith) {
+  for (const char* name : {"metrics.jsonl", "config.toml", "model.safetensors", "checkpoints"}) {
+    const ScratchDir scratch;
+    scratch.write(name, "old");
+    EXPECT_NO_THROW(OutputDir(scratch.path(), OutputDir::Use::kGoOn));
+    EXPECT_EQ(scratch.read(name), "old");
+  }
+  const ScratchDir foreign;
+  foreign.write("thesis.txt", "precious");
+  EXPECT_THROW(OutputDir(foreign.path(), OutputDir::Use::kGoOn), ConfigError);
+  EXPECT_NO_THROW(OutputDir(foreign.file("new"), OutputDir::Use::kGoOn));  // nothing to go on with is no fault
+}
+
 TEST(OutputDir, FilesOfSomebodyElseAreLeftAlone) {
   for (const char* name : {"thesis.txt", ".lock", ".hidden", "best.txt"}) {
     const ScratchDir scratch;

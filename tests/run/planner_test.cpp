@@ -33,21 +33,24 @@ TEST(RunLength, TotalIsTheSmallerBound) {
   EXPECT_EQ(run_length(with_length(1'000'000'000, {}), 60'000).total_updates, 60'000'000'000'000);
 }
 
-// Pictures of 28 x 28: 4 tensors of 203,530 parameters; one window of 128; half floats of 32 samples.
+// Pictures of 28 x 28: tensors of 203,530 parameters, namely gradients, and parameters and two moments with
+// their copies for saving; one window of 128; half floats of 32 samples.
 TEST(LeastMemory, CountsParametersWindowsAndAMicroBatch) {
   const DatasetSpec spec{"fashion-mnist", {28, 28}, 10};
   const auto bytes = [&](const RunConfig& config) {
     return least_memory(config, Sampler(60'000, config.global_batch(1), 0), spec, 1);
   };
   const RunConfig defaults;
-  EXPECT_EQ(bytes(defaults), 16 * 203'530 + 128 * 784 + 2 * 32 * (784 + 256));
+  EXPECT_EQ(bytes(defaults), 28 * 203'530 + 128 * 784 + 2 * 32 * (784 + 256));
   RunConfig config;
   config.opt = "sgd";
-  EXPECT_EQ(bytes(defaults) - bytes(config), 4 * 203'530);
-  config.momentum = 0;
   EXPECT_EQ(bytes(defaults) - bytes(config), 8 * 203'530);
+  config.momentum = 0;
+  EXPECT_EQ(bytes(defaults) - bytes(config), 16 * 203'530);
+  config = {.ema = 0.9};
+  EXPECT_EQ(bytes(config) - bytes(defaults), 8 * 203'530);
   config = {.workers = 1024, .max_steps = 1, .batch_size = 1'000'000'000};
-  EXPECT_EQ(bytes(config), 16.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * 60'000 * (784 + 256));
+  EXPECT_EQ(bytes(config), 28.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * 60'000 * (784 + 256));
 }
 
 TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
@@ -63,26 +66,45 @@ TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
   }
 }
 
-TEST(RunLength, EpochsBoundWindowsAndMaxStepsUpdates) {
+TEST(RunLength, EpochsBoundTheDataAndMaxStepsUpdates) {
   const RunLength epochs = run_length(with_length(2, {}), 5);
-  EXPECT_FALSE(epochs.reached({.windows = 9, .updates = 9}));
-  EXPECT_TRUE(epochs.reached({.windows = 10, .updates = 3}));  // skips or not
+  EXPECT_FALSE(epochs.reached({.updates = 9, .epochs = 1.8}));
+  EXPECT_TRUE(epochs.reached({.updates = 3, .epochs = 2}));  // skips or not
   const RunLength updates = run_length(with_length({}, 4), 5);
-  EXPECT_FALSE(updates.reached({.windows = 1000, .updates = 3}));
-  EXPECT_TRUE(updates.reached({.windows = 4, .updates = 4}));
+  EXPECT_FALSE(updates.reached({.updates = 3, .epochs = 200}));
+  EXPECT_TRUE(updates.reached({.updates = 4, .epochs = 0.8}));
   const RunLength both = run_length(with_length(2, 4), 5);
-  EXPECT_TRUE(both.reached({.windows = 4, .updates = 4}));
-  EXPECT_TRUE(both.reached({.windows = 10, .updates = 0}));
-  EXPECT_FALSE(both.reached({.windows = 9, .updates = 3}));
+  EXPECT_TRUE(both.reached({.updates = 4, .epochs = 0.8}));
+  EXPECT_TRUE(both.reached({.updates = 0, .epochs = 2}));
+  EXPECT_FALSE(both.reached({.updates = 3, .epochs = 1.8}));
+}
+
+TEST(RunLength, MaxTimeAloneHasNoOtherEnd) {
+  RunConfig config;
+  config.max_time = 60;
+  const RunLength length = run_length(config, 5);
+  EXPECT_EQ(length.total_updates, 0);
+  EXPECT_FALSE(length.reached({.updates = 1'000'000, .epochs = 1e6, .seconds = 1e9}));
+  config.epochs = 2;
+  EXPECT_EQ(run_length(config, 5).total_updates, 10);
+}
+
+Elapsed after(int64_t updates, int64_t windows, int64_t windows_per_epoch, double seconds) {
+  const auto whole = static_cast<double>(windows / windows_per_epoch);
+  const auto rest = static_cast<double>(windows % windows_per_epoch);
+  return {updates, whole + rest / static_cast<double>(windows_per_epoch), seconds};
 }
 
 // The numbers of the windows 1..n, each with an update, after which something is due.
 std::vector<int64_t> due_at(const Interval& interval, int64_t windows_per_epoch, int64_t n,
                             double seconds_per_window = 1) {
-  DueTimer timer(interval, windows_per_epoch);
+  DueTimer timer(interval);
   std::vector<int64_t> at;
   for (int64_t i = 1; i <= n; ++i) {
-    if (timer.due(i, i, static_cast<double>(i) * seconds_per_window)) at.push_back(i);
+    const Elapsed elapsed = after(i, i, windows_per_epoch, static_cast<double>(i) * seconds_per_window);
+    if (!timer.due(elapsed)) continue;
+    timer.mark_done(elapsed);
+    at.push_back(i);
   }
   return at;
 }
@@ -102,12 +124,24 @@ TEST(DueTimer, OnceForEveryPauseHoweverLong) {
 }
 
 TEST(DueTimer, ASkippedUpdateIsNotDueTwice) {
-  DueTimer timer({2, Interval::Unit::kUpdates}, 5);
-  EXPECT_FALSE(timer.due(1, 1, 0));
-  EXPECT_TRUE(timer.due(2, 2, 0));
-  EXPECT_FALSE(timer.due(2, 3, 0));
-  EXPECT_FALSE(timer.due(3, 4, 0));
-  EXPECT_TRUE(timer.due(4, 5, 0));
+  DueTimer timer({2, Interval::Unit::kUpdates});
+  EXPECT_TRUE(timer.due({.updates = 2}));
+  timer.mark_done({.updates = 2});
+  EXPECT_FALSE(timer.due({.updates = 2}));
+  EXPECT_FALSE(timer.due({.updates = 3}));
+  EXPECT_TRUE(timer.due({.updates = 4}));
+}
+
+TEST(DueTimer, WhatCouldNotBeDoneStaysDueAcrossAResume) {
+  DueTimer timer({2, Interval::Unit::kUpdates});
+  EXPECT_TRUE(timer.due({.updates = 2}));  // interrupted, so nothing is marked
+  DueTimer resumed({2, Interval::Unit::kUpdates});
+  resumed.restore(timer.done());
+  EXPECT_TRUE(resumed.due({.updates = 2}));
+  resumed.mark_done({.updates = 2});
+  DueTimer again({2, Interval::Unit::kUpdates});
+  again.restore(resumed.done());
+  EXPECT_FALSE(again.due({.updates = 3}));
 }
 
 // Epochs of any length end on a whole number: no rounding makes one late.

@@ -1,0 +1,182 @@
+"""Going on: with any end but divergence a run can be taken up again, and ends as if it had never been interrupted."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from program import ProgramTest, rows, run, start, write_idx  # noqa: E402
+from soak import checkpoints, first_difference, numbers, tensor_files  # noqa: E402
+
+EPOCH = 8  # windows of 8 samples in 60
+
+
+class Resume(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.extra = ["--epochs", 5, "--dropout", 0.1, "--save-interval", 3, "--eval-interval", 4, "--ema", 0.9]
+        self.done(self.train("whole"))
+        self.whole = self.folder / "whole"
+
+    def train(self, name, *arguments, timeout=120):
+        return run(*self.small(*self.extra, *arguments, name=name), timeout=timeout)
+
+    def check_equal(self, folder):
+        self.assertEqual(first_difference(folder, self.whole), "")
+        for name in ("model.safetensors", "best.safetensors", "model-ema.safetensors", "best-ema.safetensors"):
+            self.assertEqual((folder / name).read_bytes(), (self.whole / name).read_bytes(), name)
+
+    def test_c2_stopped_at_each_of_the_first_updates(self):
+        for stop in range(1, 11):
+            with self.subTest(stop=stop):
+                name = f"stop{stop}"
+                first = self.done(self.train(name, "--stop-after", stop, "--workers", stop % 3))
+                self.assertIn(f"not finished: update {stop} of {5 * EPOCH} (--stop-after)", first.stdout)
+                self.assertEqual(checkpoints(self.folder / name)[-1], f"step-{stop:08}")
+                second = self.done(self.train(name, "--resume", "auto", "--workers", stop % 3))
+                self.assertIn(f"step-{stop:08}", second.stdout)
+                self.check_equal(self.folder / name)
+
+    def test_in_many_pieces(self):
+        for _ in range(9):
+            self.done(self.train("pieces", "--resume", "auto", "--stop-after", 5))
+        self.check_equal(self.folder / "pieces")
+
+    def test_c7_at_the_end_of_an_epoch_and_of_the_run(self):
+        self.done(self.train("run", "--stop-after", 2 * EPOCH))
+        result = self.done(self.train("run", "--resume", "auto"))
+        self.assertIn("Epoch 3 |", result.stdout)
+        self.assertEqual([row["window"] for row in numbers(self.folder / "run") if "loss" in row], list(range(1, 41)))
+        before = {path.name: path.read_bytes() for path in (self.folder / "run").glob("*.safetensors")}
+        again = self.done(self.train("run", "--resume", "auto"))
+        self.assertIn("nothing left to do", again.stdout)
+        self.assertIn("done: 40 updates", again.stdout)
+        self.assertEqual({path.name: path.read_bytes() for path in (self.folder / "run").glob("*.safetensors")}, before)
+        self.check_equal(self.folder / "run")
+
+    def test_f9_after_every_kind_of_end(self):
+        ends = {
+            "SIGTERM": (143, ["--log-interval", 1]),
+            "SIGINT": (130, ["--log-interval", 1]),
+            "SIGUSR1": (138, ["--log-interval", 1]),
+        }
+        self.extra += ["--save-interval", 0]
+        for name, (code, extra) in ends.items():
+            with self.subTest(name):
+                process = start(
+                    *self.small(*self.extra, "--epochs", 2_000_000, *extra, name=name), stdout=subprocess.DEVNULL
+                )
+                metrics = self.folder / name / "metrics.jsonl"
+                end = time.monotonic() + 60
+                while not (metrics.exists() and metrics.stat().st_size > 3000) and time.monotonic() < end:
+                    time.sleep(0.01)
+                process.send_signal(getattr(signal, name))
+                process.communicate(timeout=60)
+                self.assertEqual(process.returncode, code)
+                last = [row for row in rows(self.folder / name) if "loss" in row][-1]["update"]
+                self.assertEqual(checkpoints(self.folder / name)[-1], f"step-{last:08}")
+
+    def test_max_time_leaves_in_time_with_a_checkpoint(self):
+        began = time.monotonic()
+        result = self.done(self.train("timed", "--epochs", 2_000_000, "--max-time", "3s"))
+        self.assertLess(time.monotonic() - began, 3.5)
+        self.assertRegex(result.stdout, r"not finished: update \d+ of \d+ \(--max-time\)")
+        last = [row for row in rows(self.folder / "timed") if "loss" in row][-1]["update"]
+        self.assertEqual(checkpoints(self.folder / "timed")[-1], f"step-{last:08}")
+
+
+class Refusals(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.done(run(*self.small("--epochs", 2, "--save-interval", 5, "--stop-after", 12)))
+        self.run_folder = self.folder / "run"
+
+    def resume(self, *arguments, what="auto"):
+        return run(*self.small("--epochs", 2, "--resume", what, *arguments))
+
+    def test_a_run_is_not_begun_anew_in_silence(self):
+        self.check_refusal(run(*self.small("--epochs", 2)), 2, "holds a run already", "--resume auto")
+
+    def test_c9_another_run_is_refused_and_accepted_by_one_flag(self):
+        cases = {
+            "seed": (["--seed", 7], "seed was 0, is 7"),
+            "batch": (["--grad-accum-steps", 3], "global batch was 8, is 12"),
+            "total": (["--epochs", 3], "updates of the run was 16, is 24"),
+            "model": (["--hidden", 9], "hidden was 8, is 9"),
+            "schedule": (["--sched", "linear"], "sched was cosine, is linear"),
+        }
+        for name, (arguments, words) in cases.items():
+            with self.subTest(name):
+                result = self.resume(*arguments)
+                self.check_refusal(result, 2, words, "step-00000012", "--accept-drift")
+        other = write_idx(self.folder / "other", num_train=64)
+        self.check_refusal(self.resume("--data-dir", other), 2, "data was ")
+        accepted = self.resume("--seed", 7, "--accept-drift")
+        self.assertEqual(accepted.returncode, 0, accepted.stderr)
+        self.assertIn("seed was 0, is 7 (accepted)", accepted.stderr)
+        changed = [row for row in rows(self.run_folder) if row.get("event") == "changed"]
+        self.assertIn(
+            {"key": "seed", "before": "0", "now": "7"}, [{k: r[k] for k in ("key", "before", "now")} for r in changed]
+        )
+
+    def test_another_learning_rate_warns_and_other_paths_are_free(self):
+        result = self.resume("--lr", 0.01, "--log-interval", 1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("lr was 0.001, is 0.01", result.stderr)
+        self.assertNotIn("log_interval", result.stderr)
+        self.assertIn("log_interval", [row.get("key") for row in rows(self.run_folder)])
+
+    def test_f7_a_broken_checkpoint_is_named_and_the_one_before_used(self):
+        self.assertEqual(checkpoints(self.run_folder), ["step-00000005", "step-00000010", "step-00000012"])
+        newest = self.run_folder / "checkpoints/step-00000012/optimizer.safetensors"
+        data = bytearray(newest.read_bytes())
+        data[len(data) // 2] ^= 1
+        newest.write_bytes(data)
+        result = self.resume()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("optimizer.safetensors", result.stderr)
+        self.assertIn("step-00000010", result.stdout)
+        whole = self.folder / "whole"
+        self.done(run(*self.small("--epochs", 2, "--save-interval", 5, name="whole")))
+        self.assertEqual(tensor_files(self.run_folder), tensor_files(whole))
+        self.assertEqual(numbers(self.run_folder), numbers(whole))
+
+    def test_f7_never_to_update_0_in_silence(self):
+        for path in (self.run_folder / "checkpoints").glob("*/state.json"):
+            path.write_text(path.read_text()[:-20])
+        result = self.resume()
+        self.check_refusal(result, 4, "step-00000005", "step-00000010", "step-00000012")
+
+    def test_a_checkpoint_by_path(self):
+        old = self.run_folder / "checkpoints/step-00000005"
+        self.check_refusal(self.resume(what=old), 2, "the run went on to step-00000012")
+        fork = [*self.small("--epochs", 2, "--resume", old, name="fork")]
+        self.done(run(*fork))
+        windows = [row["window"] for row in rows(self.folder / "fork") if "loss" in row]
+        self.assertEqual(windows, list(range(6, 17)))
+        self.done(self.resume(what=self.run_folder / "checkpoints/step-00000012"))
+        self.assertEqual(tensor_files(self.folder / "fork"), tensor_files(self.run_folder))
+        nowhere = self.resume("-o", self.folder / "new", what=self.folder / "data")
+        self.check_refusal(nowhere, 4, "no checkpoint there")
+
+    def test_auto_in_a_new_folder_begins(self):
+        result = run(*self.small("--epochs", 1, "--resume", "auto", name="new"))
+        self.done(result)
+        self.check_refusal(
+            run("train", "--resume", "auto", "--data-dir", self.folder / "data"), 2, "--resume auto", "--output-dir"
+        )
+
+    def test_a_killed_start_without_a_checkpoint_begins_anew(self):
+        folder = self.folder / "early"
+        folder.mkdir()
+        (folder / "config.toml").write_text("# half")
+        (folder / "metrics.jsonl").write_text('{"window":1,"upda')
+        self.done(run(*self.small("--epochs", 1, "--resume", "auto", name="early")))
+        self.assertEqual([row["window"] for row in rows(folder) if "loss" in row], list(range(1, 9)))
+
+
+if __name__ == "__main__":
+    unittest.main()
