@@ -5,7 +5,7 @@
 #include <torch/version.h>
 
 #include "gradstep/base/version.h"
-#include "run/restore.h"
+#include "run/fit_position.h"
 
 namespace gradstep {
 namespace {
@@ -55,11 +55,7 @@ std::unique_ptr<Loader> RunProgress::make_loader() const {
 }
 
 TrainState RunProgress::state(double seconds) const {
-  TrainState now;
-  now.model = model_tensors(*setup.task.module);
-  now.optimizer = setup.engine.optimizer().state();
-  now.ema = setup.engine.ema().tensors();
-  now.engine = setup.engine.state();
+  TrainState now = capture_engine(setup.engine);
   now.next = next;
   now.samples = samples;
   now.seconds = seconds;

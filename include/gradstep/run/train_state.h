@@ -60,4 +60,13 @@ struct TrainState {
   std::string version{}, git_commit{}, torch_version{};   // that wrote it
 };
 
+// Tensors (the live ones), counters, scale and micro-batch of an engine. For a loop of your own: `next`,
+// `samples` and whatever else you want back are yours to fill in. Synchronises the device.
+[[nodiscard]] TrainState capture_engine(Engine& engine);
+
+// Copies parameters, buffers, moments and averages by name, then counters, scale and micro-batch. Averages
+// that the state lacks begin as the restored parameters. Throws CheckpointError naming the tensor that does
+// not fit (case C12); the engine is unchanged then. `where` begins the message.
+void restore_engine(const std::string& where, const TrainState& state, Engine& engine);
+
 }  // namespace gradstep

@@ -1,5 +1,5 @@
-// By name throughout: positions in a list say nothing.
-#include "run/restore.h"
+// Between a live engine and a state: by name throughout, since positions in a list say nothing.
+#include "gradstep/run/train_state.h"
 
 #include <torch/torch.h>
 
@@ -7,6 +7,15 @@
 #include "run/copy_by_name.h"
 
 namespace gradstep {
+
+TrainState capture_engine(Engine& engine) {
+  TrainState state;
+  state.model = model_tensors(*engine.task().module);
+  state.optimizer = engine.optimizer().state();
+  state.ema = engine.ema().tensors();
+  state.engine = engine.state();
+  return state;
+}
 
 void restore_engine(const std::string& where, const TrainState& state, Engine& engine) {
   const NamedTensors moments = engine.optimizer().state();
@@ -19,19 +28,6 @@ void restore_engine(const std::string& where, const TrainState& state, Engine& e
   if (has_averages) copy_by_name(where + " (averages)", state.ema, averages);
   if (!has_averages) engine.ema().reset();
   engine.restore(state.engine);
-}
-
-Position fit_position(const TrainState& state, const Sampler& sampler) {
-  Position next = state.next;
-  if (state.global_batch != sampler.global_batch()) {
-    const int64_t consumed = next.index * state.global_batch;
-    next.index = (consumed + sampler.global_batch() - 1) / sampler.global_batch();
-  }
-  if (next.index >= sampler.windows_per_epoch()) {
-    next.index = 0;
-    ++next.epoch;
-  }
-  return next;
 }
 
 }  // namespace gradstep
