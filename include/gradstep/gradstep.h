@@ -8,6 +8,7 @@
 #include "gradstep/base/step_report.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/base/allocator.h"
+#include "gradstep/base/memory_limit.h"
 #include "gradstep/base/version.h"
 
 #include "gradstep/io/file_system.h"

@@ -8,6 +8,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -24,13 +25,6 @@ std::string one_line(std::string text) {
 Failure out_of_memory() {
   return {"out of memory; lower --batch-size (and raise --grad-accum-steps to keep the update as it is)",
           static_cast<int>(ExitCode::kOutOfMemory)};
-}
-
-// A CPU's allocator throws a plain c10::Error, so its words are all there is to go by.
-bool says_out_of_memory(const std::string& text) {
-  return text.find("can't allocate memory") != std::string::npos ||
-         text.find("not enough memory") != std::string::npos ||
-         text.find("out of memory") != std::string::npos;
 }
 
 bool is_about_files(const std::error_code& code) {
@@ -67,9 +61,9 @@ Failure describe_system_error(const std::system_error& error) {
 }
 
 Failure describe_torch_error(const c10::Error& error) {
-  const std::string line = first_line(error.what_without_backtrace());
-  if (says_out_of_memory(line)) return out_of_memory();
-  return {"unexpected error in LibTorch: " + line, static_cast<int>(ExitCode::kUnexpected)};
+  if (is_out_of_memory(error)) return out_of_memory();
+  return {"unexpected error in LibTorch: " + first_line(error.what_without_backtrace()),
+          static_cast<int>(ExitCode::kUnexpected)};
 }
 
 }  // namespace
@@ -80,8 +74,6 @@ Failure describe_failure(const std::exception_ptr& exception) {
   } catch (const Error& error) {
     return {one_line(error.what()), static_cast<int>(error.exit_code())};
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const c10::OutOfMemoryError&) {
     return out_of_memory();
   } catch (const c10::Error& error) {
     return describe_torch_error(error);

@@ -3,12 +3,19 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace gradstep {
 
 EmaWeights::EmaWeights(NamedTensors parameters, double decay)
     : parameters_(std::move(parameters)), decay_(decay) {
-  if (!enabled()) return;
-  for (const auto& [name, parameter] : parameters_) averages_.push_back(parameter.detach().clone());
+  if (!enabled() || parameters_.empty()) return;
+  int64_t largest = 0;
+  for (const auto& [name, parameter] : parameters_) {
+    averages_.push_back(parameter.detach().clone());
+    largest = std::max(largest, parameter.numel());
+  }
+  spare_ = at::empty({largest}, averages_.front().options());
 }
 
 void EmaWeights::reset() {
@@ -33,9 +40,11 @@ NamedTensors EmaWeights::tensors() const {
 void EmaWeights::swap_contents() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < averages_.size(); ++i) {
-    const at::Tensor parameter = parameters_[i].second.clone();
-    parameters_[i].second.copy_(averages_[i]);
-    averages_[i].copy_(parameter);
+    const at::Tensor& parameter = parameters_[i].second;
+    const at::Tensor kept = spare_.narrow(0, 0, parameter.numel()).view(parameter.sizes());
+    kept.copy_(parameter);
+    parameter.copy_(averages_[i]);
+    averages_[i].copy_(kept);
   }
 }
 

@@ -1,8 +1,10 @@
 // The update, in the order of docs/design.md section 4.
 #include "gradstep/step/engine.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <torch/torch.h>
 
+#include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/clip.h"
 #include "gradstep/step/micro_batches.h"
@@ -101,19 +103,11 @@ StepReport Engine::step(const Window& window) {
 
   zero_grad();
   buffers_.save();
-  const std::vector<at::Tensor> loss_sums = accumulate(window, report.loss_scale / report.divisor);
+  const std::vector<at::Tensor> loss_sums = accumulate_within_memory(window, report);
   grad_sync_.sum_();
-  optimize(report.lr);
-  read_back(loss_sums, report);
-
-  if (report.skipped) {
-    note_skip(window, report);
-  } else {
-    ++counters_.updates;
-    counters_.skips_in_a_row = 0;
-  }
+  optimize(loss_sums, report);
+  report.skipped ? note_skip(window, report) : note_update();
   zero_grad();
-  report.num_micro_batches = static_cast<int64_t>(loss_sums.size());
   report.window = ++counters_.windows;
   report.update = counters_.updates;
   report.skipped_total = counters_.skipped_total;
@@ -171,19 +165,52 @@ double Engine::sum_over_ranks(double value) {
   return total.item<double>();
 }
 
-std::vector<at::Tensor> Engine::accumulate(const Window& window, double factor) {
+std::vector<at::Tensor> Engine::accumulate_within_memory(const Window& window, StepReport& report) {
+  // Each rank may do so by itself: ranks talk only after the last micro-batch.
+  const int64_t micro_batch_before = options_.micro_batch;
+  const int64_t smallest = has_batch_norm_ ? 2 : 1;  // batch norm has no variance over one sample
+  std::vector<at::Tensor> loss_sums;
+  while (!accumulate(window, report.loss_scale / report.divisor, loss_sums)) {
+    // By now the graph and the exception of the failed try are gone, and their memory with them.
+    const int64_t used = std::min(options_.micro_batch, window.batch.size());
+    const int64_t half = std::max(used / 2, smallest);
+    if (half >= used) {
+      options_.micro_batch = micro_batch_before;
+      throw Error(ExitCode::kOutOfMemory,
+                  "out of memory in window " + std::to_string(counters_.windows + 1) +
+                      " with a micro-batch of " + std::to_string(used) +
+                      ": take a smaller model or a lower --precision, or free some memory");
+    }
+    options_.micro_batch = half;
+    ++report.num_out_of_memory;
+    if (!device_.is_cpu()) c10::getDeviceAllocator(device_.type())->emptyCache();
+  }
+  report.micro_batch = options_.micro_batch;
+  report.num_micro_batches = static_cast<int64_t>(loss_sums.size());
+  return loss_sums;
+}
+
+bool Engine::accumulate(const Window& window, double factor, std::vector<at::Tensor>& loss_sums) {
   if (!task_.module->is_training()) task_.module->train();
   seed_generators(mix32(options_.seed, counters_.windows, world_.rank()), device_);
   // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
   // bits are those of loss_sum * (scale / W) in PyTorch.
   seed_grad_.fill_(factor);
-  try {
-    return run_micro_batches(window);
-  } catch (...) {
+  const auto undo = [this] {
     zero_grad();
     buffers_.restore();
+  };
+  try {
+    loss_sums = run_micro_batches(window);
+    return true;
+  } catch (const std::exception& error) {
+    undo();
+    if (!is_out_of_memory(error)) throw;
+  } catch (...) {
+    undo();
     throw;
   }
+  return false;
 }
 
 std::vector<at::Tensor> Engine::run_micro_batches(const Window& window) {
@@ -213,14 +240,26 @@ at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& 
   return loss_sum.detach();
 }
 
-void Engine::optimize(double lr) {
+void Engine::optimize(const std::vector<at::Tensor>& loss_sums, StepReport& report) {
   std::vector<at::Tensor> grads = gradients(optimizer_.parameters());
   found_inf_.zero_();
   scaler_.unscale_(grads, found_inf_);
   global_norm(grads, norm_, found_inf_);
+  if (spikes_.enabled()) {
+    read_back(loss_sums, report);
+    if (!report.skipped) report.spike = spikes_.observe(report.loss, report.grad_norm);
+    if (!report.spike.empty()) {  // finite, so the scale has no part in it
+      report.skipped = true;
+      return;
+    }
+  }
   clip_by_norm_(grads, norm_, options_.clip_grad);
-  optimizer_.step(lr, found_inf_);
+  optimizer_.step(report.lr, found_inf_);
   scaler_.update(found_inf_);
+  if (spikes_.enabled())
+    host_scale_ = scaler_.scale();  // a second wait for the device, under fp16
+  else
+    read_back(loss_sums, report);
 }
 
 void Engine::read_back(const std::vector<at::Tensor>& loss_sums, StepReport& report) {
@@ -246,22 +285,32 @@ void Engine::read_back(const std::vector<at::Tensor>& loss_sums, StepReport& rep
   report.loss = loss_sum / report.divisor;
 }
 
+void Engine::note_update() {
+  ++counters_.updates;
+  counters_.skips_in_a_row = 0;
+  first_non_finite_.clear();
+  counters_.updates == 1 ? ema_.reset() : ema_.update();
+}
+
 void Engine::note_skip(const Window& window, StepReport& report) {
   buffers_.restore();
   ++counters_.skipped_total;
   ++counters_.skips_in_a_row;
   report.diverged = counters_.skips_in_a_row >= options_.max_skips_in_a_row;
-  if (counters_.skips_in_a_row == 1) {
-    // The same window once more, with the same random numbers and scale, under the observer.
+  if (!report.spike.empty()) return;
+  // A row may begin with spikes, which are not looked into.
+  const bool first = counters_.skips_in_a_row == 1 || (spikes_.enabled() && first_non_finite_.empty());
+  if (first) {
     zero_grad();
     const NonFiniteFinder finder(optimizer_.parameters());
-    accumulate(window, report.loss_scale / report.divisor);
+    std::vector<at::Tensor> loss_sums;
+    accumulate(window, report.loss_scale / report.divisor, loss_sums);
     buffers_.restore();
     first_non_finite_ = finder.first();
     if (first_non_finite_.empty())
       first_non_finite_ = "the norm of the gradients, or their sum over micro-batches and ranks";
   }
-  if (counters_.skips_in_a_row == 1 || report.diverged) report.first_non_finite = first_non_finite_;
+  if (first || report.diverged) report.first_non_finite = first_non_finite_;
 }
 
 void Engine::zero_grad() {

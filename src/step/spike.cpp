@@ -3,9 +3,9 @@
 // a run was resumed.
 #include "gradstep/step/spike.h"
 
+#include <algorithm>
 #include <cmath>
-
-#include "base/number_text.h"
+#include <cstdio>
 
 namespace gradstep {
 namespace {
@@ -15,6 +15,10 @@ struct Moments {
   double deviation = 0;
 };
 
+// Where values hardly differ, any change is many deviations, so less than this part of the mean is not taken
+// for one.
+constexpr double kLeastDeviation = 1e-3;
+
 Moments moments(const std::vector<double>& values) {
   Moments result;
   for (const double value : values) result.mean += value;
@@ -22,8 +26,14 @@ Moments moments(const std::vector<double>& values) {
   result.mean /= count;
   double squares = 0;
   for (const double value : values) squares += (value - result.mean) * (value - result.mean);
-  result.deviation = std::sqrt(squares / count);
+  result.deviation = std::max(std::sqrt(squares / count), kLeastDeviation * std::abs(result.mean));
   return result;
+}
+
+std::string rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
 }
 
 // Judges `value` by those before it, and adds it to them.
@@ -33,9 +43,9 @@ std::string judge(const char* name, double value, const SpikeOptions& options, s
   if (before.size() >= static_cast<size_t>(options.window)) {
     const Moments seen = moments(before);
     if (value > seen.mean + options.z_score * seen.deviation && seen.deviation > 0) {
-      finding = std::string(name) + " " + shortest(value) + " is " +
-                shortest((value - seen.mean) / seen.deviation) + " deviations above the mean " +
-                shortest(seen.mean) + " of " + std::to_string(before.size()) + " windows";
+      finding = std::string(name) + " " + rounded(value) + " is " +
+                rounded((value - seen.mean) / seen.deviation) + " deviations above the mean " +
+                rounded(seen.mean) + " of " + std::to_string(before.size()) + " windows";
     }
     before.erase(before.begin());
   }

@@ -42,6 +42,7 @@ class EmaWeights {
   NamedTensors parameters_;
   double decay_;
   std::vector<at::Tensor> averages_;
+  at::Tensor spare_;  // as many numbers as the largest parameter, so that a swap needs no memory
 };
 
 }  // namespace gradstep

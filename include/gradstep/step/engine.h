@@ -73,7 +73,8 @@ class Engine {
   // whose gradients are not finite changes nothing but the scale and the counts; the report says so. After an
   // exception of the task (or of tensors that do not fit) gradients are empty, buffers are as before,
   // autocast is off, and the same window may be given again. Where memory runs out the micro-batch is halved,
-  // for good, and the window begun again; at one sample Error (out of memory) is thrown.
+  // for good, and the window begun again; where half would be no less (one sample, or two under batch norm)
+  // Error (out of memory) is thrown, and the engine is as before.
   StepReport step(const Window& window);
 
   // For windows made by hand: inputs (n, ...), targets (n). `epoch` only labels the report.
@@ -103,15 +104,21 @@ class Engine {
 
  private:
   double total_weight(const Window& window);
-  // Forward and backward of the whole window: gradients of loss_sum * factor, summed. Returns each
-  // micro-batch's loss sum. An exception leaves no gradient, and the buffers as they were saved.
-  std::vector<at::Tensor> accumulate(const Window& window, double factor);
+  // accumulate() with ever smaller micro-batches, until the window fits into memory.
+  std::vector<at::Tensor> accumulate_within_memory(const Window& window, StepReport& report);
+  // Forward and backward of the whole window: gradients of loss_sum * factor, summed. Fills each
+  // micro-batch's loss sum. False: memory ran out. That, and an exception, leave no gradient, and the buffers
+  // as they were saved.
+  bool accumulate(const Window& window, double factor, std::vector<at::Tensor>& loss_sums);
   std::vector<at::Tensor> run_micro_batches(const Window& window);
   at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets);
-  void optimize(double lr);
+  // From summed gradients to changed parameters, unless the window is not finite or a spike; fills what the
+  // report says about it.
+  void optimize(const std::vector<at::Tensor>& loss_sums, StepReport& report);
   // The only wait for the device: fills loss, norm and skipped, and mirrors the scale.
   void read_back(const std::vector<at::Tensor>& loss_sums, StepReport& report);
   double sum_over_ranks(double value);
+  void note_update();
   void note_skip(const Window& window, StepReport& report);
   void zero_grad();
 

@@ -8,7 +8,8 @@
 namespace gradstep {
 
 struct SpikeOptions {
-  double z_score = 0;    // standard deviations above the mean that count as a spike; 0: off
+  double z_score = 0;    // standard deviations (a thousandth of the mean at the least) above the mean that
+                         // count as a spike; 0: off
   int64_t window = 128;  // values that mean and deviation are taken over; none is judged before that many
 };
 
