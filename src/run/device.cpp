@@ -12,6 +12,8 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
+#include "gradstep/base/memory_limit.h"
+#include "run/byte_count.h"
 
 namespace gradstep {
 namespace {
@@ -54,6 +56,15 @@ void set_threads(int64_t threads, int64_t num_others) {
   at::set_num_threads(static_cast<int>(threads));
 }
 
+// What is free is not taken whole: threads, files and libraries want some of it.
+int64_t tensor_memory_limit(const std::string& text) {
+  if (text == "none") return 0;
+  if (text != "auto") return parse_byte_count(text).value_or(0);
+  constexpr int64_t kMostReserve = int64_t{1} << 30;
+  const int64_t free = free_memory_bytes();
+  return std::max<int64_t>(free - std::min(free / 10, kMostReserve), 1);
+}
+
 c10::Device settle_device(const RunConfig& config) {
   const c10::Device device = parse_device(config.device);
   constexpr int64_t kReaders = 1;  // unpacks the test set
@@ -61,6 +72,7 @@ c10::Device settle_device(const RunConfig& config) {
   set_threads(config.threads, std::max(config.workers, kReaders) + kSavers);
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
   if (config.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  if (device.is_cpu()) limit_tensor_memory(tensor_memory_limit(config.memory_limit));
   at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);
   return device;
 }

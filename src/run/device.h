@@ -17,7 +17,10 @@ namespace gradstep {
 // the system does not let the process start them and `num_others` threads beside them.
 void set_threads(int64_t threads, int64_t num_others = 0);
 
-// The device of this run; sets threads and deterministic algorithms as the settings say.
+// Bytes for tensors on the CPU by --memory-limit ("auto", "none", "8g"); 0: no limit.
+[[nodiscard]] int64_t tensor_memory_limit(const std::string& text);
+
+// The device of this run; sets threads, the limit of memory and deterministic algorithms as the settings say.
 [[nodiscard]] c10::Device settle_device(const RunConfig& config);
 
 // "cpu, 2 threads"

@@ -108,10 +108,9 @@ double least_memory(const RunConfig& config, const Sampler& sampler, const Datas
   // Each worker takes one at once, whether the run will get to it or not.
   const int64_t num_windows = std::max<int64_t>(config.workers, 1);
   const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
+  // One sample at once is what a run comes down to where more find no memory.
   constexpr double kHalfBytes = 2;  // precision is not settled yet
-  const int64_t micro_batch = std::min(config.batch_size, on_this_rank);
-  return parameters + windows +
-         kHalfBytes * static_cast<double>(micro_batch) * (pixels + static_cast<double>(size.activations));
+  return parameters + windows + kHalfBytes * (pixels + static_cast<double>(size.activations));
 }
 
 void check_memory(double needed_bytes, int64_t free_bytes) {

@@ -56,8 +56,8 @@ class DueTimer {
 [[nodiscard]] int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler,
                                           int64_t world_size);
 
-// Bytes that a run on the CPU takes at the least: parameters, gradients and moments, windows read ahead, and
-// what the largest micro-batch keeps.
+// Bytes that a run on the CPU takes at the least: parameters, gradients, moments and the copy that is saved,
+// windows read ahead, and what one sample keeps.
 [[nodiscard]] double least_memory(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec,
                                   int64_t world_size);
 // Throws Error (out of memory) where that is more than there is: Linux hands out memory that it has not, and

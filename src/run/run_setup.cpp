@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "run/device.h"
@@ -59,10 +60,19 @@ RunLength checked_length(const RunConfig& config, int64_t windows_per_epoch) {
   return length;
 }
 
-PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Batch& micro) {
-  PrecisionChoice choice = choose_precision(task, micro, config.precision, config.matmul);
-  use_matmul(choice.matmul);
-  return choice;
+// Measures with the largest micro-batch that finds memory; the engine will come down to it, too.
+PrecisionChoice settle_precision(const RunConfig& config, const Task& task, const Dataset& train,
+                                 int64_t micro_batch) {
+  for (;; micro_batch /= 2) {
+    try {
+      PrecisionChoice choice =
+          choose_precision(task, train.gather(at::arange(micro_batch)), config.precision, config.matmul);
+      use_matmul(choice.matmul);
+      return choice;
+    } catch (const std::exception& error) {
+      if (micro_batch == 1 || !is_out_of_memory(error)) throw;
+    }
+  }
 }
 
 EngineOptions with_precision(EngineOptions options, Precision precision) {
@@ -97,8 +107,8 @@ RunSetup::RunSetup(const RunConfig& asked, World& ranks)
       sampler(data.train->size(), config.global_batch(world.size()), config.seed),
       length(checked_length(config, sampler.windows_per_epoch())),
       task(build_task(config, sampler, data.train->spec(), device, world.size())),
-      precision(settle_precision(
-          config, task, data.train->gather(at::arange(largest_micro_batch(config, sampler, world.size()))))),
+      precision(
+          settle_precision(config, task, *data.train, largest_micro_batch(config, sampler, world.size()))),
       engine(task, with_precision(engine_options(config, length.total_updates), precision.precision), world) {
   config.precision = to_string(precision.precision);
   config.matmul = to_string(precision.matmul);

@@ -32,7 +32,8 @@ TEST(FitPosition, AnotherBatchGoesOnBehindTheConsumedSamples) {
 }
 
 TEST(FitPosition, AnEpochThatIsUsedUpIsOver) {
-  expect_position(fit_position(at(0, 12, 8), Sampler(100, 50, 0)), 1, 0);  // 96 of 100, and no window begins there
+  expect_position(fit_position(at(0, 12, 8), Sampler(100, 50, 0)), 1,
+                  0);  // 96 of 100, and no window begins there
   expect_position(fit_position(at(0, 12, 8), Sampler(90, 96, 0)), 1, 0);
 }
 

@@ -84,7 +84,8 @@ TEST(OutputDir, ARunMayBeGoneOnWith) {
   const ScratchDir foreign;
   foreign.write("thesis.txt", "precious");
   EXPECT_THROW(OutputDir(foreign.path(), OutputDir::Use::kGoOn), ConfigError);
-  EXPECT_NO_THROW(OutputDir(foreign.file("new"), OutputDir::Use::kGoOn));  // nothing to go on with is no fault
+  EXPECT_NO_THROW(
+      OutputDir(foreign.file("new"), OutputDir::Use::kGoOn));  // nothing to go on with is no fault
 }
 
 TEST(OutputDir, FilesOfSomebodyElseAreLeftAlone) {

@@ -34,14 +34,14 @@ TEST(RunLength, TotalIsTheSmallerBound) {
 }
 
 // Pictures of 28 x 28: tensors of 203,530 parameters, namely gradients, and parameters and two moments with
-// their copies for saving; one window of 128; half floats of 32 samples.
-TEST(LeastMemory, CountsParametersWindowsAndAMicroBatch) {
+// their copies for saving; one window of 128; half floats of one sample.
+TEST(LeastMemory, CountsParametersWindowsAndASample) {
   const DatasetSpec spec{"fashion-mnist", {28, 28}, 10};
   const auto bytes = [&](const RunConfig& config) {
     return least_memory(config, Sampler(60'000, config.global_batch(1), 0), spec, 1);
   };
   const RunConfig defaults;
-  EXPECT_EQ(bytes(defaults), 28 * 203'530 + 128 * 784 + 2 * 32 * (784 + 256));
+  EXPECT_EQ(bytes(defaults), 28 * 203'530 + 128 * 784 + 2 * (784 + 256));
   RunConfig config;
   config.opt = "sgd";
   EXPECT_EQ(bytes(defaults) - bytes(config), 8 * 203'530);
@@ -50,7 +50,7 @@ TEST(LeastMemory, CountsParametersWindowsAndAMicroBatch) {
   config = {.ema = 0.9};
   EXPECT_EQ(bytes(config) - bytes(defaults), 8 * 203'530);
   config = {.workers = 1024, .max_steps = 1, .batch_size = 1'000'000'000};
-  EXPECT_EQ(bytes(config), 28.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * 60'000 * (784 + 256));
+  EXPECT_EQ(bytes(config), 28.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * (784 + 256));
 }
 
 TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
