@@ -68,6 +68,15 @@ class PosixFileSystem final : public FileSystem {
     if (result != 0 && error != EINVAL) throw_io_error(error, "sync folder", path);
   }
 
+  void sync_file(const std::string& path) override {
+    const int fd = retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+    if (fd < 0) throw_io_error(errno, "open", path);
+    const int result = retry([&] { return ::fsync(fd); });
+    const int error = errno;
+    ::close(fd);
+    if (result != 0) throw_io_error(error, "sync", path);
+  }
+
   void make_dirs(const std::string& path) override {
     std::error_code error;
     fs::create_directories(path, error);

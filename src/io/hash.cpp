@@ -54,6 +54,12 @@ class OpenFile {
   const int fd_;
 };
 
+std::string canonical_hex(XXH64_hash_t hash) {
+  XXH64_canonical_t canonical;
+  XXH64_canonicalFromHash(&canonical, hash);
+  return to_hex(canonical.digest, sizeof canonical.digest);
+}
+
 void require(int ok) {
   if (ok != 1) throw std::runtime_error("OpenSSL refuses to compute a digest");
 }
@@ -78,10 +84,25 @@ std::string digest_file(const std::string& path, const EVP_MD* algorithm) {
 std::string md5_file(const std::string& path) { return digest_file(path, EVP_md5()); }
 std::string sha256_file(const std::string& path) { return digest_file(path, EVP_sha256()); }
 
-std::string xxh3(const void* bytes, size_t size) {
-  XXH64_canonical_t canonical;
-  XXH64_canonicalFromHash(&canonical, XXH3_64bits(bytes, size));
-  return to_hex(canonical.digest, sizeof canonical.digest);
+std::string xxh3(const void* bytes, size_t size) { return canonical_hex(XXH3_64bits(bytes, size)); }
+
+std::string xxh3_file(const std::string& path) {
+  const OpenFile file(path);
+  Xxh3 hash;
+  std::vector<unsigned char> buffer(size_t{1} << 18);
+  while (const size_t count = file.read(buffer.data(), buffer.size())) {
+    hash.update({reinterpret_cast<const char*>(buffer.data()), count});
+  }
+  return hash.hex();
 }
+
+struct Xxh3::State {
+  XXH3_state_t xxh{};  // aligned to 64 bytes, which operator new respects
+};
+
+Xxh3::Xxh3() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh); }
+Xxh3::~Xxh3() = default;
+void Xxh3::update(std::string_view bytes) { XXH3_64bits_update(&state_->xxh, bytes.data(), bytes.size()); }
+std::string Xxh3::hex() const { return canonical_hex(XXH3_64bits_digest(&state_->xxh)); }
 
 }  // namespace gradstep

@@ -2,15 +2,9 @@
 #include "gradstep/io/safetensors.h"
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <set>
 #include <system_error>
 #include <tuple>
@@ -18,7 +12,9 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/io/atomic_write.h"
+#include "io/read_file.h"
 #include "io/safetensors_header.h"
+#include "io/safetensors_image.h"
 
 namespace gradstep {
 namespace {
@@ -42,14 +38,6 @@ constexpr std::array<std::pair<at::ScalarType, std::string_view>, 16> kTypes = {
      {at::kDouble, "F64"},
      {at::kLong, "I64"},
      {at::kUInt64, "U64"}}};
-
-std::string dtype_name(const std::string& tensor_name, at::ScalarType type) {
-  for (const auto& [scalar_type, name] : kTypes) {
-    if (scalar_type == type) return std::string(name);
-  }
-  throw CheckpointError("tensor " + tensor_name + ": type " + c10::toString(type) +
-                        " cannot be stored in a safetensors file; convert it first");
-}
 
 at::ScalarType scalar_type(std::string_view dtype) {
   return std::ranges::find(kTypes, dtype, &std::pair<at::ScalarType, std::string_view>::second)->first;
@@ -88,7 +76,7 @@ std::vector<Stored> arrange(const std::vector<std::pair<std::string, at::Tensor>
       continue;
     }
     others.push_back(&named);
-    stored.push_back({{name, dtype_name(name, tensor.scalar_type()), tensor.sizes().vec(), 0, 0},
+    stored.push_back({{name, safetensors_dtype(name, tensor.scalar_type()), tensor.sizes().vec(), 0, 0},
                       tensor.detach().resolve_conj().resolve_neg().to(at::kCPU).contiguous()});
   }
   std::ranges::sort(stored, [](const Stored& a, const Stored& b) {
@@ -96,67 +84,6 @@ std::vector<Stored> arrange(const std::vector<std::pair<std::string, at::Tensor>
            std::tuple(-safetensors_dtype_rank(b.entry.dtype), std::string_view(b.entry.name));
   });
   return stored;
-}
-
-class ReadFile {
- public:
-  explicit ReadFile(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd_ < 0) {
-      throw CheckpointError("cannot open " + path + ": " + std::strerror(errno) +
-                            "; give the path of a model file");
-    }
-    struct stat status{};
-    if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
-      ::close(fd_);
-      throw CheckpointError(path + ": expected a file, found something else; give the path of a model file");
-    }
-    size_ = static_cast<uint64_t>(status.st_size);
-  }
-  ~ReadFile() { ::close(fd_); }
-  ReadFile(const ReadFile&) = delete;
-  ReadFile& operator=(const ReadFile&) = delete;
-
-  [[nodiscard]] uint64_t size() const { return size_; }
-  void read(void* out, uint64_t size, uint64_t offset) const {
-    char* to = static_cast<char*>(out);
-    while (size > 0) {
-      const ssize_t count = ::pread(fd_, to, static_cast<size_t>(size), static_cast<off_t>(offset));
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) {
-        throw CheckpointError(path_ + ": at byte " + std::to_string(offset) + ": cannot be read: " +
-                              (count == 0 ? "it became shorter" : std::strerror(errno)) + "; check the disk");
-      }
-      to += count;
-      offset += static_cast<uint64_t>(count);
-      size -= static_cast<uint64_t>(count);
-    }
-  }
-
- private:
-  const std::string& path_;
-  const int fd_;
-  uint64_t size_ = 0;
-};
-
-// Length field and JSON, neither of which is believed before it was compared with the size of the file.
-std::string read_json(const std::string& path, const ReadFile& file) {
-  if (file.size() < 8) {
-    throw CheckpointError(path + ": expected a header length of 8 bytes, found a file of " +
-                          std::to_string(file.size()) + "; not a whole safetensors file, use another one");
-  }
-  std::array<unsigned char, 8> field{};
-  file.read(field.data(), field.size(), 0);
-  uint64_t length = 0;
-  for (size_t i = 0; i < field.size(); ++i) length |= uint64_t{field[i]} << (8 * i);
-  if (length > file.size() - 8 || length > kMaxSafetensorsHeaderBytes) {
-    throw CheckpointError(path + ": at byte 0: a header of " + std::to_string(length) +
-                          " bytes in a file of " + std::to_string(file.size()) +
-                          "; not a whole safetensors file, use another one");
-  }
-  std::string json(static_cast<size_t>(length), '\0');
-  file.read(json.data(), length, 8);
-  return json;
 }
 
 void add_aliases(const std::string& path, SafetensorsFile& file) {
@@ -179,34 +106,49 @@ void add_aliases(const std::string& path, SafetensorsFile& file) {
 
 }  // namespace
 
+std::string safetensors_dtype(const std::string& tensor_name, at::ScalarType type) {
+  for (const auto& [scalar_type, name] : kTypes) {
+    if (scalar_type == type) return std::string(name);
+  }
+  throw CheckpointError("tensor " + tensor_name + ": type " + c10::toString(type) +
+                        " cannot be stored in a safetensors file; convert it first");
+}
+
+SafetensorsImage::SafetensorsImage(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                                   const std::map<std::string, std::string>& metadata) {
+  SafetensorsHeader header{.entries = {}, .metadata = metadata};
+  header.metadata.emplace("format", "pt");
+  std::vector<Stored> stored = arrange(tensors, header.metadata);
+  uint64_t offset = 0;
+  for (Stored& each : stored) {
+    each.entry.begin = offset;
+    each.entry.end = offset += each.bytes.nbytes();
+    header.entries.push_back(std::move(each.entry));
+    tensors_.push_back(std::move(each.bytes));
+  }
+  head_ = format_safetensors_header(header);
+  bytes_ = head_.size() + offset;
+  pieces_.emplace_back(head_);
+  for (const at::Tensor& tensor : tensors_) {
+    pieces_.emplace_back(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+  }
+}
+
 void write_safetensors(FileSystem& file_system, const std::string& path,
                        const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  SafetensorsHeader header{.entries = {}, .metadata = metadata};
-  header.metadata.emplace("format", "pt");
-  const std::vector<Stored> stored = arrange(tensors, header.metadata);
-  uint64_t offset = 0;
-  for (const Stored& each : stored) {
-    header.entries.push_back(each.entry);
-    header.entries.back().begin = offset;
-    header.entries.back().end = offset += each.bytes.nbytes();
-  }
-  const std::string head = format_safetensors_header(header);
-  std::vector<std::string_view> pieces = {head};
-  for (const Stored& each : stored) {
-    pieces.emplace_back(static_cast<const char*>(each.bytes.const_data_ptr()), each.bytes.nbytes());
-  }
+  const SafetensorsImage image(tensors, metadata);
   try {
-    atomic_write(file_system, path, pieces);
+    atomic_write(file_system, path, image.pieces());
   } catch (const std::system_error& error) {
-    throw CheckpointError(std::string(error.what()) + " (" + std::to_string(head.size() + offset) +
+    throw CheckpointError(std::string(error.what()) + " (" + std::to_string(image.bytes()) +
                           " bytes in all); make room or rights, or choose another folder");
   }
 }
 
 SafetensorsFile read_safetensors(const std::string& path) {
   const ReadFile file(path);
-  const std::string json = read_json(path, file);
+  const std::string json = read_safetensors_json(path, file);
   const uint64_t data_begin = 8 + json.size();
   SafetensorsHeader header = parse_safetensors_header(path, json, file.size() - data_begin);
   SafetensorsFile result;

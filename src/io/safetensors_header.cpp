@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "gradstep/base/error.h"
+#include "io/read_file.h"
 
 namespace gradstep {
 namespace {
@@ -262,6 +263,31 @@ SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_
   });
   check_layout(path, header.entries, data_size);
   return header;
+}
+
+std::string read_safetensors_json(const std::string& path, const ReadFile& file) {
+  if (file.size() < 8) {
+    throw CheckpointError(path + ": expected a header length of 8 bytes, found a file of " +
+                          std::to_string(file.size()) + "; not a whole safetensors file, use another one");
+  }
+  std::array<unsigned char, 8> field{};
+  file.read(field.data(), field.size(), 0);
+  uint64_t length = 0;
+  for (size_t i = 0; i < field.size(); ++i) length |= uint64_t{field[i]} << (8 * i);
+  if (length > file.size() - 8 || length > kMaxSafetensorsHeaderBytes) {
+    throw CheckpointError(path + ": at byte 0: a header of " + std::to_string(length) +
+                          " bytes in a file of " + std::to_string(file.size()) +
+                          "; not a whole safetensors file, use another one");
+  }
+  std::string json(static_cast<size_t>(length), '\0');
+  file.read(json.data(), length, 8);
+  return json;
+}
+
+SafetensorsHeader read_safetensors_header(const std::string& path) {
+  const ReadFile file(path);
+  const std::string json = read_safetensors_json(path, file);
+  return parse_safetensors_header(path, json, file.size() - 8 - json.size());
 }
 
 }  // namespace gradstep

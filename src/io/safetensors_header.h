@@ -10,6 +10,8 @@
 
 namespace gradstep {
 
+class ReadFile;
+
 struct SafetensorsEntry {
   std::string name;
   std::string dtype;  // "F32"
@@ -40,5 +42,12 @@ inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 // overlap. Throws CheckpointError, beginning with `path`.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json,
                                                          uint64_t data_size);
+
+// The JSON of the header of the file. Its length is not believed before it was compared with the size of
+// the file. Throws CheckpointError.
+[[nodiscard]] std::string read_safetensors_json(const std::string& path, const ReadFile& file);
+
+// The header alone, checked as above. Throws CheckpointError.
+[[nodiscard]] SafetensorsHeader read_safetensors_header(const std::string& path);
 
 }  // namespace gradstep

@@ -61,6 +61,28 @@ void append_number(std::string& out, Number value) {
   out.append(buffer, static_cast<size_t>(end - buffer));
 }
 
+void append_real(std::string& out, double value) {
+  if (std::isnan(value)) {
+    out += "\"NaN\"";
+  } else if (std::isinf(value)) {
+    out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else if (value == 0 && std::signbit(value)) {
+    out += "-0.0";  // readers take -0 for the whole number 0
+  } else {
+    append_number(out, value);
+  }
+}
+
+template <class Number>
+void append_list(std::string& out, const std::vector<Number>& values, void (*append)(std::string&, Number)) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ',';
+    append(out, values[i]);
+  }
+  out += ']';
+}
+
 }  // namespace
 
 void JsonLine::start(std::string_view key) {
@@ -78,15 +100,17 @@ void JsonLine::add(std::string_view key, int64_t value) {
 
 void JsonLine::add(std::string_view key, double value) {
   start(key);
-  if (std::isnan(value)) {
-    out_ += "\"NaN\"";
-  } else if (std::isinf(value)) {
-    out_ += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  } else if (value == 0 && std::signbit(value)) {
-    out_ += "-0.0";  // readers take -0 for the whole number 0
-  } else {
-    append_number(out_, value);
-  }
+  append_real(out_, value);
+}
+
+void JsonLine::add(std::string_view key, const std::vector<int64_t>& values) {
+  start(key);
+  append_list<int64_t>(out_, values, append_number<int64_t>);
+}
+
+void JsonLine::add(std::string_view key, const std::vector<double>& values) {
+  start(key);
+  append_list<double>(out_, values, append_real);
 }
 
 void JsonLine::add(std::string_view key, bool value) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gradstep {
 
@@ -19,6 +20,9 @@ class JsonLine {
   // Bytes that are not UTF-8 become U+FFFD.
   void add(std::string_view key, std::string_view text);
   void add(std::string_view key, const char* text) { add(key, std::string_view(text)); }
+  // Lists of numbers, each as above.
+  void add(std::string_view key, const std::vector<int64_t>& values);
+  void add(std::string_view key, const std::vector<double>& values);
   // Appends "}".
   void close() { out_ += '}'; }
 

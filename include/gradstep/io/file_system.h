@@ -20,10 +20,13 @@ class FileSystem {
   virtual void write_all(int fd, std::string_view bytes, const std::string& path) = 0;
   virtual void sync(int fd, const std::string& path) = 0;
   virtual void close_file(int fd, const std::string& path) = 0;
-  // Replaces `to` atomically.
+  // Replaces `to` atomically. A folder takes what is in it along; then nothing may be at `to`.
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void sync_dir(const std::string& path) = 0;
+  // Makes a file durable that somebody else wrote.
+  virtual void sync_file(const std::string& path) = 0;
   virtual void make_dirs(const std::string& path) = 0;
+  // A file, or a folder with what is in it; nothing happens where there is neither.
   virtual void remove_all(const std::string& path) = 0;
   // Names (not paths) in a folder, sorted; empty where there is no such folder.
   virtual std::vector<std::string> list(const std::string& path) = 0;

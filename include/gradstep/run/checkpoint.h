@@ -37,6 +37,14 @@ inline constexpr int64_t kCheckpointFormat = 1;
 // what was there before is intact then.
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state);
 
+// About the bytes that it takes, never too few by more than the state's lists; asks no device.
+[[nodiscard]] uint64_t checkpoint_bytes(const TrainState& state);
+
+// After a run was killed: removes what it left half written, and gives a checkpoint that was moved aside its
+// name back where none is in its place. REQUIRES: the caller holds the lock of the output folder. Throws
+// CheckpointError.
+void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir);
+
 // Sizes and hashes of all files against the manifest. Throws CheckpointError naming the file at fault.
 void verify_checkpoint(const std::string& path);
 
@@ -53,11 +61,17 @@ struct FoundCheckpoint {
   std::vector<std::string> broken{};  // newer ones that were passed over: what is wrong with each, one line
 };
 // The newest checkpoint of the run that verifies, read; nothing where there is none at all. Throws
-// CheckpointError, naming each, when there are some and all of them are broken (case F7).
+// CheckpointError, naming each, when there are some and all of them are broken (case F7), and when the newest
+// is of a newer format. One that a kill left moved aside counts, where that in its place is not whole.
 [[nodiscard]] std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir);
 
-// One line on the first thing in which two states differ, tensors bit by bit, and everything that `resume`
-// must bring back; empty: nothing. Times, paths, versions and report positions do not count.
+// Why `stored` tensors cannot be copied into `live` ones: the first that has another name, type or shape, or
+// that there is on one side only; order counts, for state belongs to names (case C12). Empty: they can.
+[[nodiscard]] std::string check_parameters(const NamedTensors& stored, const NamedTensors& live);
+
+// Each thing in which two states differ, tensors first, bit by bit (NaN equals NaN), and everything that
+// `resume` must bring back; empty: nothing. Times, settings, paths, versions and report positions do not
+// count.
 struct StateDifference {
   std::string what{};    // "optimizer fc1.weight.exp_avg", "engine loss_scale"
   std::string detail{};  // "131 of 200704 values, the first at 17: 0.25 and 0.5, at most 3.1e-05 apart"

@@ -32,6 +32,10 @@ struct ModelInfo {
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);
 
+// The same of tensors that are not in a module.
+void save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
+                const ModelInfo& info);
+
 struct LoadedModel {
   ModelInfo info;
   Task task;  // on the CPU, with the file's weights

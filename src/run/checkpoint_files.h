@@ -1,0 +1,23 @@
+// Names of what lies in a checkpoint and beside it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gradstep {
+
+inline constexpr char kModelFile[] = "model.safetensors";
+inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
+inline constexpr char kEmaFile[] = "ema.safetensors";
+inline constexpr char kStateFile[] = "state.json";
+
+// ".tmp-step-00000120-4711": being written by that process. ".old-step-00000120-4711": moved aside while
+// another of the same name is put in its place.
+[[nodiscard]] std::string temporary_name(const std::string& checkpoint_name);
+[[nodiscard]] std::string moved_aside_name(const std::string& checkpoint_name);
+[[nodiscard]] bool is_temporary_name(const std::string& name);
+// The name it had before; nothing for any other name.
+[[nodiscard]] std::optional<std::string> name_before_move(const std::string& name);
+
+}  // namespace gradstep

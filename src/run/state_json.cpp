@@ -1,0 +1,264 @@
+// no torch
+// state.json: one function a part, writer and reader of each together.
+#include "run/state_json.h"
+
+#include <limits>
+
+#include "gradstep/run/checkpoint.h"
+#include "io/safetensors_header.h"
+#include "io/safetensors_image.h"
+#include "report/json_text.h"
+#include "run/flag_table.h"
+#include "run/json_object.h"
+#include "run/manifest.h"
+
+namespace gradstep {
+namespace {
+
+template <class Fill>
+std::string object_text(Fill fill) {
+  std::string text;
+  JsonLine line(text);
+  fill(line);
+  line.close();
+  return text;
+}
+
+template <class Items, class Format>
+std::string list_text(const Items& items, Format format) {
+  std::string text = "[";
+  for (const auto& item : items) text += (text.size() == 1 ? "" : ",") + format(item);
+  return text + "]";
+}
+
+// The outermost object: each key on a line of its own.
+class Document {
+ public:
+  void add(const std::string& key, const std::string& json) {
+    text_ += (text_.empty() ? "{\n\"" : ",\n\"") + key + "\":" + json;
+  }
+  template <class Fill>
+  void add_object(const std::string& key, Fill fill) {
+    add(key, object_text(fill));
+  }
+  [[nodiscard]] std::string take() { return text_ + "\n}\n"; }
+
+ private:
+  std::string text_;
+};
+
+void add_engine(Document& document, const EngineState& engine) {
+  document.add_object("engine", [&](JsonLine& line) {
+    line.add("windows", engine.counters.windows);
+    line.add("updates", engine.counters.updates);
+    line.add("skipped_total", engine.counters.skipped_total);
+    line.add("skips_in_a_row", engine.counters.skips_in_a_row);
+    line.add("loss_scale", engine.loss_scale);
+    line.add("num_good_updates", engine.num_good_updates);
+    line.add("micro_batch", engine.micro_batch);
+  });
+  document.add_object("spikes", [&](JsonLine& line) {
+    line.add("losses", engine.spikes.losses);
+    line.add("grad_norms", engine.spikes.grad_norms);
+  });
+}
+
+EngineState read_engine(const JsonObject& document) {
+  const JsonObject engine = document.object("engine");
+  const JsonObject spikes = document.object("spikes");
+  EngineState state{
+      .counters = {.windows = engine.integer("windows"),
+                   .updates = engine.integer("updates"),
+                   .skipped_total = engine.integer("skipped_total"),
+                   .skips_in_a_row = engine.integer("skips_in_a_row")},
+      .loss_scale = engine.finite("loss_scale"),
+      .num_good_updates = engine.integer("num_good_updates"),
+      .micro_batch = engine.integer("micro_batch"),
+      .spikes = {.losses = spikes.finites("losses"), .grad_norms = spikes.finites("grad_norms")}};
+  if (state.spikes.losses.size() != state.spikes.grad_norms.size()) {
+    spikes.fail("grad_norms", "expected as many as losses");
+  }
+  return state;
+}
+
+std::string eval_text(const std::optional<EvalRow>& row) {
+  if (!row) return "null";
+  return object_text([&](JsonLine& line) {
+    line.add("update", row->update);
+    line.add("epoch", row->epoch);
+    line.add("val_loss", row->val_loss);
+    line.add("val_acc", row->val_acc);
+    line.add("val_top5", row->val_top5);
+    line.add("samples", row->samples);
+    line.add("time_eval", row->time_eval);
+    line.add("best", row->best);
+    if (row->ema_val_loss) line.add("ema_val_loss", *row->ema_val_loss);
+    if (row->ema_val_acc) line.add("ema_val_acc", *row->ema_val_acc);
+  });
+}
+
+std::optional<EvalRow> read_eval(const JsonObject& document, const std::string& key) {
+  const std::optional<JsonObject> row = document.object_or_null(key);
+  if (!row) return std::nullopt;
+  const auto real_if_there = [&](const std::string& name) {
+    return row->has(name) ? std::optional(row->real(name)) : std::nullopt;
+  };
+  return EvalRow{.update = row->integer("update"),
+                 .epoch = row->integer("epoch"),
+                 .val_loss = row->real("val_loss"),
+                 .val_acc = row->real("val_acc"),
+                 .val_top5 = row->real("val_top5"),
+                 .samples = row->integer("samples"),
+                 .time_eval = row->real("time_eval"),
+                 .best = row->boolean("best"),
+                 .ema_val_loss = real_if_there("ema_val_loss"),
+                 .ema_val_acc = real_if_there("ema_val_acc")};
+}
+
+void add_lists(Document& document, const TrainState& state) {
+  document.add("stepped_over", list_text(state.stepped_over, [](const SteppedOver& each) {
+                 return object_text([&](JsonLine& line) {
+                   line.add("window", each.window);
+                   line.add("loss", each.loss);
+                   line.add("grad_norm", each.grad_norm);
+                 });
+               }));
+  document.add("scale_history", list_text(state.scale_history, [](const auto& each) {
+                 return object_text([&](JsonLine& line) {
+                   line.add("window", each.first);
+                   line.add("loss_scale", each.second);
+                 });
+               }));
+}
+
+void read_lists(const JsonObject& document, TrainState& state) {
+  for (const JsonObject& each : document.objects("stepped_over")) {
+    state.stepped_over.push_back({each.integer("window"), each.real("loss"), each.real("grad_norm")});
+  }
+  for (const JsonObject& each : document.objects("scale_history")) {
+    state.scale_history.emplace_back(each.integer("window"), each.finite("loss_scale"));
+  }
+}
+
+std::string tensors_text(const NamedTensors& tensors) {
+  return list_text(tensor_specs(tensors), [](const TensorSpec& spec) {
+    return "\n" + object_text([&](JsonLine& line) {
+             line.add("name", spec.name);
+             line.add("dtype", spec.dtype);
+             line.add("shape", spec.shape);
+           });
+  });
+}
+
+std::vector<TensorSpec> read_tensors(const JsonObject& document, const std::string& key) {
+  std::vector<TensorSpec> specs;
+  for (const JsonObject& each : document.objects(key)) {
+    specs.push_back({each.text("name"), each.text("dtype"), each.integers("shape")});
+    if (safetensors_dtype_size(specs.back().dtype) == 0) each.fail("dtype", "an unknown type");
+  }
+  return specs;
+}
+
+RunConfig read_config(const JsonObject& document) {
+  RunConfig config;
+  const JsonObject inner = document.object("config");
+  const std::map<std::string, std::string> texts = document.texts("config");
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    const auto found = texts.find(flag.info.key);
+    if (found == texts.end() || flag.set(config, found->second)) continue;
+    inner.fail(flag.info.key, "must be " + flag.info.expects);
+  }
+  return config;
+}
+
+}  // namespace
+
+std::vector<TensorSpec> tensor_specs(const NamedTensors& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, tensor] : tensors) {
+    specs.push_back({name, safetensors_dtype(name, tensor.scalar_type()), tensor.sizes().vec()});
+  }
+  return specs;
+}
+
+std::string format_state(const TrainState& state) {
+  Document document;
+  document.add("format", std::to_string(kCheckpointFormat));
+  document.add_object("written_by", [&](JsonLine& line) {
+    line.add("version", state.version);
+    line.add("git_commit", state.git_commit);
+    line.add("torch_version", state.torch_version);
+  });
+  add_engine(document, state.engine);
+  document.add_object("next", [&](JsonLine& line) {
+    line.add("epoch", state.next.epoch);
+    line.add("index", state.next.index);
+    line.add("number", state.next.number);
+  });
+  document.add_object("progress", [&](JsonLine& line) {
+    line.add("samples", state.samples);
+    line.add("seconds", state.seconds);
+    line.add("evals_due", state.evals_due);
+    line.add("saves_due", state.saves_due);
+    line.add("num_rollbacks", state.num_rollbacks);
+    line.add("evals_without_best", state.evals_without_best);
+  });
+  add_lists(document, state);
+  document.add("last_eval", eval_text(state.last_eval));
+  document.add("best_eval", eval_text(state.best_eval));
+  document.add_object("run", [&](JsonLine& line) {
+    line.add("world_size", state.world_size);
+    line.add("global_batch", state.global_batch);
+    line.add("total_updates", state.total_updates);
+    line.add("dataset_fingerprint", state.dataset_fingerprint);
+  });
+  document.add_object("report_positions", [&](JsonLine& line) {
+    for (const auto& [name, position] : state.report_positions) line.add(name, position);
+  });
+  document.add_object("config", [&](JsonLine& line) {
+    for (const Flag<RunConfig>& flag : train_flags()) line.add(flag.info.key, flag.get(state.config));
+  });
+  document.add("model", tensors_text(state.model));
+  document.add("optimizer", tensors_text(state.optimizer));
+  document.add("ema", tensors_text(state.ema));
+  return document.take();
+}
+
+StateFile parse_state(const std::string& path, std::string_view text) {
+  const JsonObject document = JsonObject::parse(path, text);
+  if (const int64_t format = document.integer("format", 1); format > kCheckpointFormat) {
+    throw NewerFormat(path + ": a checkpoint of format " + std::to_string(format) + ": use a newer gradstep");
+  }
+  StateFile file;
+  TrainState& state = file.state;
+  const JsonObject written_by = document.object("written_by");
+  state.version = written_by.text("version");
+  state.git_commit = written_by.text("git_commit");
+  state.torch_version = written_by.text("torch_version");
+  state.engine = read_engine(document);
+  const JsonObject next = document.object("next");
+  state.next = {next.integer("epoch"), next.integer("index"), next.integer("number")};
+  const JsonObject progress = document.object("progress");
+  state.samples = progress.integer("samples");
+  state.seconds = progress.finite("seconds");
+  state.evals_due = progress.finite("evals_due");
+  state.saves_due = progress.finite("saves_due");
+  state.num_rollbacks = progress.integer("num_rollbacks");
+  state.evals_without_best = progress.integer("evals_without_best");
+  read_lists(document, state);
+  state.last_eval = read_eval(document, "last_eval");
+  state.best_eval = read_eval(document, "best_eval");
+  const JsonObject run = document.object("run");
+  state.world_size = run.integer("world_size", 1);
+  state.global_batch = run.integer("global_batch");
+  state.total_updates = run.integer("total_updates");
+  state.dataset_fingerprint = run.text("dataset_fingerprint");
+  state.report_positions = document.texts("report_positions");
+  state.config = read_config(document);
+  file.model = read_tensors(document, "model");
+  file.optimizer = read_tensors(document, "optimizer");
+  file.ema = read_tensors(document, "ema");
+  return file;
+}
+
+}  // namespace gradstep
