@@ -89,13 +89,15 @@ class Resume(ProgramTest):
 
 
 class Refusals(ProgramTest):
+    extra = ["--epochs", 2, "--save-interval", 5, "--keep-checkpoints", 0]
+
     def setUp(self):
         super().setUp()
-        self.done(run(*self.small("--epochs", 2, "--save-interval", 5, "--stop-after", 12)))
+        self.done(run(*self.small(*self.extra, "--stop-after", 12)))
         self.run_folder = self.folder / "run"
 
     def resume(self, *arguments, what="auto"):
-        return run(*self.small("--epochs", 2, "--resume", what, *arguments))
+        return run(*self.small(*self.extra, "--resume", what, *arguments))
 
     def test_a_run_is_not_begun_anew_in_silence(self):
         self.check_refusal(run(*self.small("--epochs", 2)), 2, "holds a run already", "--resume auto")
@@ -130,7 +132,9 @@ class Refusals(ProgramTest):
         self.assertIn("log_interval", [row.get("key") for row in rows(self.run_folder)])
 
     def test_f7_a_broken_checkpoint_is_named_and_the_one_before_used(self):
-        self.assertEqual(checkpoints(self.run_folder), ["step-00000005", "step-00000010", "step-00000012"])
+        self.assertEqual(
+            checkpoints(self.run_folder), ["step-00000005", "step-00000008", "step-00000010", "step-00000012"]
+        )
         newest = self.run_folder / "checkpoints/step-00000012/optimizer.safetensors"
         data = bytearray(newest.read_bytes())
         data[len(data) // 2] ^= 1
@@ -140,7 +144,7 @@ class Refusals(ProgramTest):
         self.assertIn("optimizer.safetensors", result.stderr)
         self.assertIn("step-00000010", result.stdout)
         whole = self.folder / "whole"
-        self.done(run(*self.small("--epochs", 2, "--save-interval", 5, name="whole")))
+        self.done(run(*self.small(*self.extra, name="whole")))
         self.assertEqual(tensor_files(self.run_folder), tensor_files(whole))
         self.assertEqual(numbers(self.run_folder), numbers(whole))
 
@@ -153,8 +157,7 @@ class Refusals(ProgramTest):
     def test_a_checkpoint_by_path(self):
         old = self.run_folder / "checkpoints/step-00000005"
         self.check_refusal(self.resume(what=old), 2, "the run went on to step-00000012")
-        fork = [*self.small("--epochs", 2, "--resume", old, name="fork")]
-        self.done(run(*fork))
+        self.done(run(*self.small(*self.extra, "--resume", old, name="fork")))
         windows = [row["window"] for row in rows(self.folder / "fork") if "loss" in row]
         self.assertEqual(windows, list(range(6, 17)))
         self.done(self.resume(what=self.run_folder / "checkpoints/step-00000012"))

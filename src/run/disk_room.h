@@ -1,0 +1,2 @@
+// provisional
+#pragma once
