@@ -147,6 +147,8 @@ EngineState Engine::state() const {
 }
 
 void Engine::restore(const EngineState& state) {
+  TORCH_CHECK(state.micro_batch >= 1, "Engine::restore: the micro-batch must be 1 sample or more");
+  first_non_finite_.clear();
   counters_ = state.counters;
   scaler_.restore(state.loss_scale, state.num_good_updates);
   host_scale_ = scaler_.scale();
@@ -299,14 +301,14 @@ void Engine::note_skip(const Window& window, StepReport& report) {
   ++counters_.skips_in_a_row;
   report.diverged = counters_.skips_in_a_row >= options_.max_skips_in_a_row;
   if (!report.spike.empty()) return;
-  // A row may begin with spikes, which are not looked into.
-  const bool first = counters_.skips_in_a_row == 1 || (spikes_.enabled() && first_non_finite_.empty());
+  // A row may begin with spikes, which are not looked into, or before the run was resumed.
+  const bool first =
+      counters_.skips_in_a_row == 1 || (first_non_finite_.empty() && (spikes_.enabled() || report.diverged));
   if (first) {
     Examination seen = examine_as(window, report.loss_scale, report.divisor);
     first_non_finite_ = std::move(seen.first_non_finite);
     report.modules = std::move(seen.modules);
-    if (first_non_finite_.empty())
-      first_non_finite_ = "the norm of the gradients, or their sum over micro-batches and ranks";
+    if (first_non_finite_.empty()) first_non_finite_ = kNotFiniteInTheSum;
   }
   if (first || report.diverged) report.first_non_finite = first_non_finite_;
 }

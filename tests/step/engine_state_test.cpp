@@ -150,6 +150,20 @@ TEST(EngineState, ASmallerMicroBatchStays) {
   EXPECT_EQ(first.engine.step(Trainee::window(0)).micro_batch, 2);
 }
 
+TEST(EngineState, ARowOfSkipsGoesOnAndItsEndStillNamesWhereItBegan) {
+  EngineOptions options = full(OptimizerKind::kAdamW, Precision::kFp32);
+  options.max_skips_in_a_row = 4;
+  options.spikes = {};
+  Trainee first(options);
+  for (int i = 0; i < 2; ++i) first.engine.step(Trainee::window(5));
+  Trainee second(options);
+  second.take_over(first);
+  EXPECT_TRUE(second.engine.step(Trainee::window(5)).first_non_finite.empty());
+  const StepReport report = second.engine.step(Trainee::window(5));
+  EXPECT_TRUE(report.diverged);
+  EXPECT_NE(report.first_non_finite.find("0.weight"), std::string::npos) << report.first_non_finite;
+}
+
 TEST(EngineState, SteppingOverConsumesAWindowAndChangesNothingElse) {
   const EngineOptions options = full(OptimizerKind::kAdamW, Precision::kFp16);
   Trainee run(options);

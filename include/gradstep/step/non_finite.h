@@ -14,6 +14,10 @@
 
 namespace gradstep {
 
+// Stands for an op where each value was finite and yet the update was not.
+inline constexpr const char* kNotFiniteInTheSum =
+    "the norm of the gradients, or their sum over micro-batches and ranks";
+
 // Observes this thread, and the backward threads it starts, while it lives. Slow (it reads every output and
 // waits for the device), so it watches only a window that is known to go wrong. One at a time in a process: a
 // second one, of another thread, waits until the first is gone.
