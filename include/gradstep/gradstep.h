@@ -59,5 +59,6 @@
 #include "gradstep/run/train_state.h"
 #include "gradstep/run/checkpoint.h"
 #include "gradstep/run/checkpointer.h"
+#include "gradstep/run/black_box.h"
 #include "gradstep/run/trainer.h"
 // clang-format on

@@ -17,6 +17,7 @@
 #include "cli/failure.h"
 #include "cli/fetch_command.h"
 #include "cli/help.h"
+#include "cli/replay_command.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/train_command.h"
@@ -98,6 +99,13 @@ int eval(const Arguments& arguments, bool quiet) {
   return run_eval(options, signals.token());
 }
 
+// A signal ends it at once: it leaves nothing behind.
+int replay(const Arguments& arguments) {
+  ReplayOptions options = options_from(arguments, replay_flags());
+  options.path = required(command("replay"), arguments);
+  return run_replay(options);
+}
+
 // No handlers here: a download that SIGINT ends at once is resumed by the next one.
 int fetch(const Arguments& arguments, bool quiet) {
   FetchOptions options = options_from(arguments, fetch_flags());
@@ -112,6 +120,7 @@ int run_command(const std::string& name, const Words& words, bool quiet) {
   const Arguments arguments = parse_arguments(info, words);
   if (name == "train") return train(arguments, quiet);
   if (name == "eval") return eval(arguments, quiet);
+  if (name == "replay") return replay(arguments);
   if (name == "fetch") return fetch(arguments, quiet);
   return run_env();
 }

@@ -1,4 +1,4 @@
-// The flags of eval and fetch, and the four subcommands with their positional arguments and examples.
+// The flags of eval, replay and fetch, and the subcommands with their positional arguments and examples.
 #include "cli/command_info.h"
 
 #include <algorithm>
@@ -18,6 +18,7 @@ std::vector<FlagInfo> infos(const std::vector<Flag<Config>>& flags) {
 
 constexpr char kEval[] = "Evaluation";
 constexpr char kFetch[] = "Download";
+constexpr char kReplay[] = "Replay";
 
 std::vector<Flag<EvalOptions>> make_eval_flags() {
   const auto any = [](const std::string&) { return true; };
@@ -100,6 +101,31 @@ std::vector<Flag<FetchOptions>> make_fetch_flags() {
   };
 }
 
+std::vector<Flag<ReplayOptions>> make_replay_flags() {
+  return {
+      text_flag({.key = "data_dir",
+                 .group = kReplay,
+                 .metavar = "DIR",
+                 .help = "Folder with the files of the data set.",
+                 .aliases = {"data_path"},
+                 .default_text = "the one of the run, or the data set's own"},
+                &ReplayOptions::data_dir),
+      text_flag({.key = "device",
+                 .group = kReplay,
+                 .metavar = "NAME",
+                 .help = "auto, cpu, cuda or cuda:N.",
+                 .default_text = "as recorded"},
+                &ReplayOptions::device, "auto, cpu, cuda or cuda:N",
+                [](const std::string& text) { return text.empty() || is_device_text(text); }),
+      integer_flag({.key = "threads",
+                    .group = kReplay,
+                    .metavar = "N",
+                    .help = "Threads that compute; 0: the cores within the cgroup quota.",
+                    .default_text = "as recorded"},
+                   &ReplayOptions::threads, {.min = 0, .max = 4096}),
+  };
+}
+
 std::vector<CommandInfo> make_commands() {
   std::vector<FlagInfo> train = infos(train_flags());
   train.push_back(config_flag());
@@ -119,6 +145,12 @@ std::vector<CommandInfo> make_commands() {
        .flags = infos(eval_flags()),
        .examples = {"gradstep eval runs/first",
                     "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
+      {.name = "replay",
+       .summary = "Run an update that went wrong again, and compare what each module gave.",
+       .positional = "FILE",
+       .positional_help = "A black box, as a run leaves it in its output folder.",
+       .flags = infos(replay_flags()),
+       .examples = {"gradstep replay runs/first/black-box-00000120.safetensors"}},
       {.name = "fetch",
        .summary = "Download a data set, resume where it broke off, check every file.",
        .positional = "NAME",
@@ -143,6 +175,11 @@ const std::vector<Flag<EvalOptions>>& eval_flags() {
 
 const std::vector<Flag<FetchOptions>>& fetch_flags() {
   static const std::vector<Flag<FetchOptions>> flags = make_fetch_flags();
+  return flags;
+}
+
+const std::vector<Flag<ReplayOptions>>& replay_flags() {
+  static const std::vector<Flag<ReplayOptions>> flags = make_replay_flags();
   return flags;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/eval_command.h"
 #include "cli/fetch_command.h"
+#include "cli/replay_command.h"
 #include "run/flag_table.h"
 
 namespace gradstep {
@@ -19,13 +20,14 @@ struct CommandInfo {
   std::vector<std::string> examples{};
 };
 
-// train, eval, fetch, env.
+// train, eval, replay, fetch, env.
 [[nodiscard]] const std::vector<CommandInfo>& commands();
 // REQUIRES: one of the names above.
 [[nodiscard]] const CommandInfo& command(const std::string& name);
 
 [[nodiscard]] const std::vector<Flag<EvalOptions>>& eval_flags();
 [[nodiscard]] const std::vector<Flag<FetchOptions>>& fetch_flags();
+[[nodiscard]] const std::vector<Flag<ReplayOptions>>& replay_flags();
 
 // -c/--config of train, the only flag that is no setting.
 [[nodiscard]] const FlagInfo& config_flag();

@@ -10,6 +10,7 @@
 #include "gradstep/step/micro_batches.h"
 #include "gradstep/step/non_finite.h"
 #include "gradstep/step/window_seed.h"
+#include "model/mode_guard.h"
 
 namespace gradstep {
 namespace {
@@ -146,6 +147,8 @@ EngineState Engine::state() const {
 }
 
 void Engine::restore(const EngineState& state) {
+  TORCH_CHECK(state.micro_batch >= 1, "Engine::restore: the micro-batch must be 1 sample or more");
+  first_non_finite_.clear();
   counters_ = state.counters;
   scaler_.restore(state.loss_scale, state.num_good_updates);
   host_scale_ = scaler_.scale();
@@ -298,19 +301,35 @@ void Engine::note_skip(const Window& window, StepReport& report) {
   ++counters_.skips_in_a_row;
   report.diverged = counters_.skips_in_a_row >= options_.max_skips_in_a_row;
   if (!report.spike.empty()) return;
-  // A row may begin with spikes, which are not looked into.
-  const bool first = counters_.skips_in_a_row == 1 || (spikes_.enabled() && first_non_finite_.empty());
+  // A row may begin with spikes, which are not looked into, or before the run was resumed.
+  const bool first =
+      counters_.skips_in_a_row == 1 || (first_non_finite_.empty() && (spikes_.enabled() || report.diverged));
   if (first) {
-    zero_grad();
-    const NonFiniteFinder finder(optimizer_.parameters());
-    std::vector<at::Tensor> loss_sums;
-    accumulate(window, report.loss_scale / report.divisor, loss_sums);
-    buffers_.restore();
-    first_non_finite_ = finder.first();
-    if (first_non_finite_.empty())
-      first_non_finite_ = "the norm of the gradients, or their sum over micro-batches and ranks";
+    Examination seen = examine_as(window, report.loss_scale, report.divisor);
+    first_non_finite_ = std::move(seen.first_non_finite);
+    report.modules = std::move(seen.modules);
+    if (first_non_finite_.empty()) first_non_finite_ = kNotFiniteInTheSum;
   }
   if (first || report.diverged) report.first_non_finite = first_non_finite_;
+}
+
+Examination Engine::examine(const Window& window) {
+  std::optional<ModeGuard> training;
+  if (!task_.module->is_training()) training.emplace(*task_.module, true);
+  buffers_.save();
+  return examine_as(window, host_scale_, total_weight(window));
+}
+
+Examination Engine::examine_as(const Window& window, double loss_scale, double divisor) {
+  zero_grad();
+  const NonFiniteFinder finder(optimizer_.parameters());
+  std::vector<at::Tensor> loss_sums;
+  if (!accumulate(window, loss_scale / divisor, loss_sums))
+    return {.first_non_finite = "not known: there was no memory for a second look"};
+  Examination seen{.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
+  zero_grad();
+  buffers_.restore();
+  return seen;
 }
 
 void Engine::zero_grad() {

@@ -4,8 +4,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
+
+#include "step/module_norms.h"
 
 namespace gradstep {
 namespace {
@@ -14,10 +18,16 @@ namespace {
 struct Watch {
   std::mutex mutex;
   std::unordered_map<const void*, std::string> parameter_of;  // memory -> parameter name
+  std::unordered_set<const void*> copies;                     // those keys that are casts of a parameter
   std::string last_parameter;  // most recent parameter seen, which places ops that use none, such as relu
   std::string first;
   std::string first_masked;  // an output whose only odd values are -inf: an attention mask, or an overflow
+  ModuleSums sums;
 };
+
+// How deep this thread is in ops that were seen to take a parameter, and in nodes of the backward pass.
+thread_local int t_parameter_ops = 0;
+thread_local int t_backward_nodes = 0;
 
 Watch& watch() {
   static Watch instance;
@@ -40,9 +50,9 @@ Finding inspect(const at::Tensor& tensor) {
   return masked ? Finding::kOnlyNegativeInfinity : Finding::kNotFinite;
 }
 
-std::string module_of(const std::string& parameter) {
-  const size_t dot = parameter.rfind('.');
-  return dot == std::string::npos ? std::string("the root module") : "module " + parameter.substr(0, dot);
+std::string place_of(const std::string& parameter) {
+  const std::string module = module_of(parameter);
+  return module.empty() ? "the root module" : "module " + module;
 }
 
 template <typename Values, typename Visit>
@@ -58,7 +68,8 @@ void for_each_tensor(const Values& values, const Visit& visit) {
 // These pass a parameter on under other memory (a cast under autocast); the copy then stands for the
 // parameter too.
 bool is_copy(std::string_view op) {
-  return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous";
+  return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous" || op == "aten::clone" ||
+         op == "aten::copy_";
 }
 
 // These make memory without filling it, so what stands there means nothing yet.
@@ -68,9 +79,9 @@ bool is_uninitialised(std::string_view op) {
 
 std::string describe(std::string_view op, const std::string& parameter, const std::string& last_parameter) {
   std::string text(op);
-  if (!parameter.empty()) return text + " with parameter " + parameter + " (" + module_of(parameter) + ")";
+  if (!parameter.empty()) return text + " with parameter " + parameter + " (" + place_of(parameter) + ")";
   if (last_parameter.empty()) return text;
-  return text + " after parameter " + last_parameter + " (" + module_of(last_parameter) + ")";
+  return text + " after parameter " + last_parameter + " (" + place_of(last_parameter) + ")";
 }
 
 // Attention fills with -inf what must not be seen; a product that gives -inf has overflowed.
@@ -83,6 +94,9 @@ bool is_product(std::string_view op) {
 struct OpContext final : at::ObserverContext {
   std::string parameter;       // among the inputs; the largest one, which is the weight and not the bias
   bool inputs_broken = false;  // an input is not finite already
+  bool outermost = false;      // of the forward pass and not part of another op that takes a parameter
+  bool is_node = false;        // of the backward pass
+  std::vector<const void*> inputs;
 };
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
@@ -92,54 +106,92 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   auto context = std::make_unique<OpContext>();
   int64_t largest = 0;
   for_each_tensor(op.inputs(), [&](const at::Tensor& tensor) {
-    context->inputs_broken = context->inputs_broken || inspect(tensor) == Finding::kNotFinite;
-    const auto found = state.parameter_of.find(memory_of(tensor));
+    if (state.first.empty())
+      context->inputs_broken = context->inputs_broken || inspect(tensor) == Finding::kNotFinite;
+    context->inputs.push_back(memory_of(tensor));
+    const auto found = state.parameter_of.find(context->inputs.back());
     if (found == state.parameter_of.end() || tensor.numel() <= largest) return;
     context->parameter = found->second;
     largest = tensor.numel();
   });
-  if (!context->parameter.empty()) state.last_parameter = context->parameter;
+  if (!context->parameter.empty()) {
+    state.last_parameter = context->parameter;
+    context->outermost = t_parameter_ops == 0 && t_backward_nodes == 0;
+    ++t_parameter_ops;
+  }
+  context->is_node = op.scope() == at::RecordScope::BACKWARD_FUNCTION;
+  if (context->is_node) ++t_backward_nodes;
   return context;
 }
 
-void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
-  const at::DisableRecordFunctionGuard own_ops_are_not_watched;
-  Watch& state = watch();
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  if (!state.first.empty() || context == nullptr) return;
-  const std::string& parameter = static_cast<OpContext*>(context)->parameter;
-  const bool inputs_broken = static_cast<OpContext*>(context)->inputs_broken;
-  Finding worst = Finding::kFinite;
-  const std::string_view name = op.name();
-  for_each_tensor(op.outputs(), [&](const at::Tensor& tensor) {
-    if (!parameter.empty() && is_copy(name)) state.parameter_of[memory_of(tensor)] = parameter;
-    if (!is_uninitialised(name)) worst = std::max(worst, inspect(tensor));
-  });
-  if (worst == Finding::kFinite) return;
+// Keeps track of the memory that stands for parameters. A cast that is freed leaves its memory to others.
+void follow_copies(Watch& state, const OpContext& context, std::string_view name, const at::Tensor& output) {
+  const void* memory = memory_of(output);
+  if (memory == nullptr) return;
+  if (!context.parameter.empty() && is_copy(name)) {
+    if (state.parameter_of.try_emplace(memory, context.parameter).second) state.copies.insert(memory);
+    return;
+  }
+  if (std::ranges::find(context.inputs, memory) == context.inputs.end() && state.copies.erase(memory) == 1)
+    state.parameter_of.erase(memory);
+}
+
+void judge(Watch& state, const OpContext& context, std::string_view name, Finding worst) {
   const bool masked = worst == Finding::kOnlyNegativeInfinity && !is_product(name);
   if (masked && !state.first_masked.empty()) return;
   // Nothing before it broke, so what comes in broken is the data; the op that meets it with a parameter
   // places it.
-  if (inputs_broken && parameter.empty()) return;
-  (masked ? state.first_masked : state.first) =
-      (inputs_broken ? "the samples that go into " : "") + describe(name, parameter, state.last_parameter);
+  if (context.inputs_broken && context.parameter.empty()) return;
+  (masked ? state.first_masked : state.first) = (context.inputs_broken ? "the samples that go into " : "") +
+                                                describe(name, context.parameter, state.last_parameter);
+}
+
+void on_end(const at::RecordFunction& op, at::ObserverContext* observer_context) {
+  if (observer_context == nullptr) return;
+  const OpContext& context = *static_cast<OpContext*>(observer_context);
+  if (!context.parameter.empty()) --t_parameter_ops;
+  if (context.is_node) --t_backward_nodes;
+  const at::DisableRecordFunctionGuard own_ops_are_not_watched;
+  Watch& state = watch();
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const std::string_view name = op.name();
+  Finding worst = Finding::kFinite;
+  for_each_tensor(op.outputs(), [&](const at::Tensor& tensor) {
+    follow_copies(state, context, name, tensor);
+    if (is_uninitialised(name)) return;
+    if (state.first.empty()) worst = std::max(worst, inspect(tensor));
+    // A view of the parameter, such as its transpose, is nothing that the module gave.
+    if (context.outermost && !is_copy(name) && !state.parameter_of.contains(memory_of(tensor)))
+      state.sums.add_forward(context.parameter, tensor);
+  });
+  if (worst != Finding::kFinite) judge(state, context, name, worst);
+}
+
+std::mutex& turn() {
+  static std::mutex instance;
+  return instance;
 }
 
 }  // namespace
 
-NonFiniteFinder::NonFiniteFinder(const std::vector<std::pair<std::string, at::Tensor>>& parameters) {
+NonFiniteFinder::NonFiniteFinder(const std::vector<std::pair<std::string, at::Tensor>>& parameters)
+    : turn_(turn()), parameters_(parameters) {
   Watch& state = watch();
   {
     const std::lock_guard<std::mutex> lock(state.mutex);
     state.parameter_of.clear();
+    state.copies.clear();
     state.last_parameter.clear();
     state.first.clear();
     state.first_masked.clear();
+    std::vector<std::string> names;
     for (const auto& [name, tensor] : parameters) {
+      names.push_back(name);
       state.parameter_of[memory_of(tensor)] = name;
       if (!state.first.empty() || inspect(tensor) == Finding::kFinite) continue;
-      state.first = "parameter " + name + " (" + module_of(name) + ")";
+      state.first = "parameter " + name + " (" + place_of(name) + ")";
     }
+    state.sums.reset(names);
   }
   handle_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(on_start, on_end)
@@ -154,6 +206,15 @@ std::string NonFiniteFinder::first() const {
   Watch& state = watch();
   const std::lock_guard<std::mutex> lock(state.mutex);
   return state.first.empty() ? state.first_masked : state.first;
+}
+
+std::vector<ModuleNorms> NonFiniteFinder::modules(double loss_scale) const {
+  const at::DisableRecordFunctionGuard own_ops_are_not_watched;
+  Watch& state = watch();
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  ModuleSums sums = state.sums;
+  for (const auto& [name, parameter] : parameters_) sums.add_backward(name, parameter.grad());
+  return sums.norms(loss_scale);
 }
 
 }  // namespace gradstep

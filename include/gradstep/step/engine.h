@@ -58,8 +58,8 @@ struct EngineState {
 
 // What a second look at a window showed.
 struct Examination {
-  std::string first_non_finite;  // op and parameter; empty: all was finite
-  std::vector<ModuleNorms> modules;
+  std::string first_non_finite{};      // op and parameter; empty: all was finite
+  std::vector<ModuleNorms> modules{};  // in the order of the parameters, as this rank sees them
 };
 
 class Engine {
@@ -84,7 +84,8 @@ class Engine {
   StepReport step_over(const Window& window);
 
   // Forward and backward of the window as step() would do them now, under an observer; nothing is changed,
-  // nothing is consumed. Several times slower than an update.
+  // nothing is consumed. Several times slower than an update. Needs more memory than step() does: where there
+  // is none the result is empty but for words that say so. Ranks call it together.
   [[nodiscard]] Examination examine(const Window& window);
 
   [[nodiscard]] EngineState state() const;
@@ -120,6 +121,8 @@ class Engine {
   double sum_over_ranks(double value);
   void note_update();
   void note_skip(const Window& window, StepReport& report);
+  // examine(), with the scale and divisor that step() had; the buffers are saved already.
+  Examination examine_as(const Window& window, double loss_scale, double divisor);
   void zero_grad();
 
   Task task_;
