@@ -38,9 +38,9 @@ NamedTensors model_tensors(const torch::nn::Module& module) {
   return state;
 }
 
-void save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
-                const ModelInfo& info) {
-  write_safetensors(file_system, path, tensors, model_metadata(info));
+uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
+                    const ModelInfo& info) {
+  return write_safetensors(file_system, path, tensors, model_metadata(info));
 }
 
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,

@@ -89,6 +89,14 @@ double DueTimer::periods(const Elapsed& elapsed) const {
   return std::floor(passed / interval_.value);
 }
 
+int64_t planned_saves(const RunConfig& config, const RunLength& length, int64_t windows_per_epoch) {
+  const Interval& interval = config.save_interval;
+  if (interval.value <= 0 || interval.unit == Interval::Unit::kSeconds) return 1;
+  const double updates =
+      interval.value * static_cast<double>(interval.unit == Interval::Unit::kEpochs ? windows_per_epoch : 1);
+  return 1 + static_cast<int64_t>(static_cast<double>(length.total_updates) / std::max(updates, 1.0));
+}
+
 int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler, int64_t world_size) {
   return std::min(config.batch_size,
                   array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());

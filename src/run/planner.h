@@ -51,6 +51,10 @@ class DueTimer {
   double done_ = 0;
 };
 
+// Checkpoints that the whole run will make, about: those by interval in updates or epochs, and the last one.
+[[nodiscard]] int64_t planned_saves(const RunConfig& config, const RunLength& length,
+                                    int64_t windows_per_epoch);
+
 // Samples of the largest micro-batch: a window may hold fewer than --batch-size. Of rank 0, which has the
 // most.
 [[nodiscard]] int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler,

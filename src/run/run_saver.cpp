@@ -1,32 +1,51 @@
 // Policy around the Checkpointer.
 #include "run/run_saver.h"
 
+#include <system_error>
+
 #include "gradstep/base/error.h"
 #include "report/format.h"
-#include "run/disk_room.h"
 
 namespace gradstep {
 
 RunSaver::RunSaver(FileSystem& file_system, const RunConfig& config, const std::string& output_dir,
-                   int64_t checkpoint_bytes)
+                   const SaveBytes& bytes, int64_t num_saves)
     : file_system_(file_system),
       config_(config),
       output_dir_(output_dir),
-      checkpoint_bytes_(checkpoint_bytes) {
+      bytes_(bytes),
+      num_saves_(num_saves) {
   if (output_dir_.empty()) return;
   checkpointer_.emplace(file_system_,
                         CheckpointerOptions{.output_dir = output_dir_, .keep = config.keep_checkpoints});
 }
 
-RunSaver::Key RunSaver::key_of(const TrainState& state) {
-  return {state.engine.counters.updates, state.engine.counters.windows,
-          state.last_eval ? state.last_eval->update : -1};
+std::vector<std::string> RunSaver::check() {
+  std::vector<std::string> warnings;
+  if (!enabled()) return warnings;
+  const std::string room =
+      check_room(file_system_, output_dir_, bytes_, config_.keep_checkpoints, num_saves_);
+  if (!room.empty()) warnings.push_back(room);
+  if (config_.grace == 0 && config_.max_time == 0) return warnings;
+  const uint64_t bytes = bytes_of_save(bytes_, {});
+  const double bytes_per_second = measure_write_rate(file_system_, output_dir_, bytes);
+  if (bytes_per_second > 0) estimated_seconds_ = static_cast<double>(bytes) / bytes_per_second;
+  const double seconds = expected_seconds();
+  const std::string takes =
+      " is too short: a save of " + room_text(bytes) + " takes about " + seconds_text(seconds) + " here";
+  if (config_.grace > 0 && seconds > config_.grace)
+    warnings.push_back("--grace " + seconds_text(config_.grace) + takes + "; ask the scheduler for more");
+  if (config_.max_time > 0 && 1.5 * seconds > config_.max_time)
+    warnings.push_back("--max-time " + seconds_text(config_.max_time) + takes + "; allow more");
+  return warnings;
+}
+
+void RunSaver::note_saved(const TrainState& state) {
+  if (enabled()) checkpointer_->note_saved(state);
 }
 
 void RunSaver::save(const TrainState& state, const SaveRequest& request) {
-  if (!enabled()) return;
-  checkpointer_->save(state, request);
-  saved_ = key_of(state);
+  if (enabled()) checkpointer_->save(state, request);
 }
 
 void RunSaver::wait() {
@@ -36,16 +55,16 @@ void RunSaver::wait() {
 void RunSaver::report(Sink& sinks, bool at_end) {
   if (!enabled()) return;
   if (at_end) checkpointer_->wait();
+  std::string last_error;
   for (const SaveOutcome& outcome : checkpointer_->outcomes()) {
+    last_error = outcome.error;
     if (outcome.error.empty()) continue;
-    if (saved_.update == outcome.update) saved_ = {};
     sinks.event(
         {.name = "checkpoint failed", .update = outcome.update, .fields = {{"error", outcome.error}}});
-    if (at_end || config_.on_save_error == "stop") throw CheckpointError(outcome.error);
+    if (config_.on_save_error == "stop") throw CheckpointError(outcome.error);
   }
+  if (at_end && !last_error.empty()) throw CheckpointError(last_error);
 }
-
-std::vector<std::string> RunSaver::check() { return {}; }
 
 double RunSaver::expected_seconds() const {
   if (enabled()) {

@@ -8,15 +8,16 @@
 #include "gradstep/report/sink.h"
 #include "gradstep/run/checkpointer.h"
 #include "gradstep/run/run_config.h"
+#include "run/disk_room.h"
 
 namespace gradstep {
 
 class RunSaver {
  public:
-  // The file system must outlive it. checkpoint_bytes: of one, as planned. An empty output_dir: nothing is
-  // ever saved.
+  // The file system must outlive it. `bytes`: of one save, `num_saves`: in the whole run, as planned. An
+  // empty output_dir: nothing is ever saved.
   RunSaver(FileSystem& file_system, const RunConfig& config, const std::string& output_dir,
-           int64_t checkpoint_bytes);
+           const SaveBytes& bytes, int64_t num_saves);
 
   // Before update 1: throws CheckpointError where not even one checkpoint finds room (case F10); returns what
   // the user should know: no room for all of them, a grace or a time limit shorter than a save takes.
@@ -24,9 +25,8 @@ class RunSaver {
 
   [[nodiscard]] bool enabled() const { return checkpointer_.has_value(); }
   // A state that was read from this folder need not be written to it again.
-  void note_saved(const TrainState& state) { saved_ = key_of(state); }
-  // Returns once the state is copied. One that is saved already is not written again, but the exports are.
-  // Outcomes come by report().
+  void note_saved(const TrainState& state);
+  // Returns once the state is copied. Outcomes come by report().
   void save(const TrainState& state, const SaveRequest& request);
   // Tells `sinks` of saves that failed since the last call. Throws CheckpointError for one where
   // --on-save-error stop says so, and for any with `at_end`, after waiting for the last one.
@@ -36,19 +36,13 @@ class RunSaver {
   [[nodiscard]] double expected_seconds() const;
 
  private:
-  struct Key {
-    int64_t update = -1, windows = -1, evaluated = -1;
-    bool operator==(const Key&) const = default;
-  };
-  static Key key_of(const TrainState& state);
-
   FileSystem& file_system_;
   const RunConfig config_;
-  std::string output_dir_;
-  int64_t checkpoint_bytes_;
+  const std::string output_dir_;
+  const SaveBytes bytes_;
+  const int64_t num_saves_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<double> estimated_seconds_;
-  Key saved_;
 };
 
 }  // namespace gradstep

@@ -308,8 +308,9 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
 std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
                                                        const std::string& output_dir) {
   output_dir_ = output_dir;
-  saver_ = std::make_unique<RunSaver>(file_system, setup_.config, writes() ? output_dir : "",
-                                      setup_.plan.checkpoint_bytes);
+  saver_ = std::make_unique<RunSaver>(
+      file_system, setup_.config, writes() ? output_dir : "", save_bytes(capture_engine(setup_.engine)),
+      planned_saves(setup_.config, setup_.length, setup_.sampler.windows_per_epoch()));
   // What was read from this very folder need not be written there again.
   if (resumed_ && resumed_from_.starts_with(checkpoints_dir(output_dir) + "/")) saver_->note_saved(*resumed_);
   return saver_->check();

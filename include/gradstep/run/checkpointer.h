@@ -46,6 +46,9 @@ class Checkpointer {
   // retention (case F4). Reports named in state.report_positions that lie in the output folder are synced
   // before the checkpoint appears. Errors are kept for outcomes(); none is thrown. One thread may call these.
   void save(const TrainState& state, const SaveRequest& request = {});
+  // A state that was read from this folder need not be written there again: a save() of it makes the exports
+  // only.
+  void note_saved(const TrainState& state);
   // Until nothing is in flight.
   void wait();
   [[nodiscard]] bool in_flight() const;

@@ -32,9 +32,9 @@ struct ModelInfo {
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);
 
-// The same of tensors that are not in a module.
-void save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
-                const ModelInfo& info);
+// The same of parameters and buffers by name. Returns the bytes of the file.
+uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
+                    const ModelInfo& info);
 
 struct LoadedModel {
   ModelInfo info;
