@@ -45,6 +45,18 @@ void AppendFile::cut_partial_line() {
   if (end != status.st_size && ftruncate(fd_, end) != 0) throw_io_error(errno, "write", path_);
 }
 
+int64_t AppendFile::size() const {
+  struct stat status{};
+  if (fstat(fd_, &status) != 0) throw_io_error(errno, "read", path_);
+  return S_ISREG(status.st_mode) ? status.st_size : 0;
+}
+
+void AppendFile::cut(int64_t end) {
+  if (size() <= end) return;
+  if (ftruncate(fd_, end) != 0) throw_io_error(errno, "write", path_);
+  cut_partial_line();
+}
+
 void AppendFile::append(std::string_view lines) {
   size_t written = 0;
   while (written < lines.size()) {

@@ -1,6 +1,7 @@
 // AppendFile: a file to which only whole lines are ever added.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,10 @@ class AppendFile {
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
+  // Bytes in the file; 0 where it is none that can be cut, such as a pipe.
+  [[nodiscard]] int64_t size() const;
+  // Drops what lies behind byte `end`, and the line that this breaks. A file that is shorter stays as it is.
+  void cut(int64_t end);
   // `lines` ends with a line's end. When the disk takes only a part, the file is cut back to what was there
   // before.
   void append(std::string_view lines);

@@ -49,11 +49,26 @@ std::string end_line(const RunEnd& row) {
 std::string eval_line(const EvalRow& row) {
   return "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
          " | val_loss " + fixed_text(row.val_loss, 4) + " | val_acc " + fixed_text(row.val_acc, 4) +
-         " | top-5 " + fixed_text(row.val_top5, 4) + " | " + seconds_text(row.time_eval) +
-         (row.best ? " | best" : "");
+         " | top-5 " + fixed_text(row.val_top5, 4) +
+         (row.ema_val_acc ? " | ema_val_acc " + fixed_text(*row.ema_val_acc, 4) : "") + " | " +
+         seconds_text(row.time_eval) + (row.best ? " | best" : "");
+}
+
+// The value of a field; empty where the row has none of that name.
+std::string field(const EventRow& row, const std::string& key) {
+  for (const auto& [name, value] : row.fields) {
+    if (name == key) return value;
+  }
+  return {};
 }
 
 std::string event_line(const EventRow& row) {
+  if (row.name == "resume") {
+    return "resumed from " + field(row, "from") + " at window " + field(row, "window") +
+           (field(row, "left").empty() ? "" : ": " + field(row, "left"));
+  }
+  if (row.name == "changed")
+    return "changed: " + field(row, "key") + " was " + field(row, "before") + ", is " + field(row, "now");
   std::string text = row.name;
   for (size_t i = 0; i < row.fields.size(); ++i) {
     text += (i == 0 ? ": " : ", ") + row.fields[i].first + " " + row.fields[i].second;

@@ -2,8 +2,11 @@
 // no torch
 #include "gradstep/report/jsonl.h"
 
+#include <charconv>
 #include <chrono>
+#include <system_error>
 
+#include "gradstep/base/error.h"
 #include "report/append_file.h"
 #include "report/json_text.h"
 
@@ -35,6 +38,7 @@ void append_window(std::string& out, const WindowRow& row) {
   line.add("time_data", row.time_data);
   line.add("time_step", row.time_step);
   line.add("memory", row.memory);
+  if (!step.spike.empty()) line.add("spike", step.spike);
   if (!step.first_non_finite.empty()) line.add("first_non_finite", step.first_non_finite);
   line.close();
 }
@@ -49,6 +53,8 @@ void append_eval(std::string& out, const EvalRow& row) {
   line.add("val_samples", row.samples);
   line.add("time_eval", row.time_eval);
   line.add("best", row.best);
+  if (row.ema_val_loss) line.add("ema_val_loss", *row.ema_val_loss);
+  if (row.ema_val_acc) line.add("ema_val_acc", *row.ema_val_acc);
   line.close();
 }
 
@@ -99,7 +105,7 @@ std::string event_row_json(const EventRow& row) {
 
 class JsonlSink::Impl {
  public:
-  explicit Impl(const std::string& path) : file_(path) {}
+  explicit Impl(const std::string& path) : file_(path), name_(path.substr(path.rfind('/') + 1)) {}
 
   ~Impl() {
     try {
@@ -130,7 +136,27 @@ class JsonlSink::Impl {
     if (!buffer_.empty()) write(Clock::now());
   }
 
+  void note_position(std::map<std::string, std::string>& positions) {
+    flush();
+    positions[name_] = std::to_string(file_.size());
+  }
+
+  void rewind(const std::map<std::string, std::string>& positions) {
+    buffer_.clear();
+    const auto found = positions.find(name_);
+    file_.cut(found == positions.end() ? 0 : parse_position(found->second));
+  }
+
  private:
+  int64_t parse_position(const std::string& text) const {
+    int64_t position = 0;
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, position);
+    if (error == std::errc() && stopped == end && position >= 0) return position;
+    throw CheckpointError("the checkpoint has '" + text + "' as its position in " + name_ +
+                          ", not a number of bytes; use another checkpoint");
+  }
+
   void write(Clock::time_point now) {
     std::string lines;
     lines.swap(buffer_);  // a failed write is not tried again
@@ -141,7 +167,8 @@ class JsonlSink::Impl {
   }
 
   AppendFile file_;
-  std::string buffer_;  // whole lines
+  const std::string name_;  // without its folder
+  std::string buffer_;      // whole lines
   Clock::time_point last_row_{};
   Clock::time_point last_write_{};
 };
@@ -153,5 +180,9 @@ void JsonlSink::eval(const EvalRow& row) { impl_->rare(append_eval, row); }
 void JsonlSink::event(const EventRow& row) { impl_->rare(append_event, row); }
 void JsonlSink::end(const RunEnd& row) { impl_->rare(append_end, row); }
 void JsonlSink::flush() { impl_->flush(); }
+void JsonlSink::note_position(std::map<std::string, std::string>& positions) {
+  impl_->note_position(positions);
+}
+void JsonlSink::rewind(const std::map<std::string, std::string>& positions) { impl_->rewind(positions); }
 
 }  // namespace gradstep

@@ -5,6 +5,7 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
+#include "gradstep/run/black_box.h"
 #include "gradstep/run/evaluator.h"
 #include "run/drift.h"
 #include "run/row_clock.h"
@@ -38,7 +39,10 @@ class Trainer::Impl {
   // Does what is due; false where the run is over.
   bool go_on();
   void consume(const Window& window);
-  void react(const StepReport& report);
+  void react(const Window& window, const StepReport& step);
+  // Writes the black box of a window that was skipped: of the first one, and of the first that is no scaler's
+  // overflow.
+  void leave_black_box(const Window& window, const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
   void evaluate_now();
   void save(bool export_model);
@@ -68,6 +72,7 @@ class Trainer::Impl {
   Facts facts_;
   Sink* sinks_ = nullptr;
   const StopToken* stop_ = nullptr;
+  FileSystem* file_system_ = nullptr;
   std::string output_dir_;
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<Loader> loader_;
@@ -78,6 +83,8 @@ class Trainer::Impl {
   double window_seconds_ = 0;                                 // that the slowest recent window took
   bool best_unsaved_ = false;
   bool reports_are_whole_ = true;
+  bool overflow_boxed_ = false;  // a black box was left in this start
+  bool trouble_boxed_ = false;
 };
 
 RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
@@ -132,14 +139,15 @@ void Trainer::Impl::consume(const Window& window) {
   clock_.finish_row(row);
   window_seconds_ = std::max(0.9 * window_seconds_, row.time_data + row.time_step);
   report([&](Sink& sinks) { sinks.window(row); });
-  if (!known) react(row.step);
+  if (!known) react(window, row.step);
 }
 
-void Trainer::Impl::react(const StepReport& step) {
+void Trainer::Impl::react(const Window& window, const StepReport& step) {
   const std::string number = std::to_string(step.window);
   if (step.num_out_of_memory > 0)
     event("out of memory", {{"window", number}, {"micro_batch", std::to_string(step.micro_batch)}});
   if (!step.skipped) return;
+  leave_black_box(window, step);
   if (!step.spike.empty()) event("spike", {{"window", number}, {"what", step.spike}});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
@@ -154,6 +162,26 @@ void Trainer::Impl::react(const StepReport& step) {
                      "; lower --lr, set --clip-grad, or let it skip such windows");
     case Reaction::kRollBack:
       roll_back(step, cause);
+  }
+}
+
+void Trainer::Impl::leave_black_box(const Window& window, const StepReport& step) {
+  bool& left = is_scaler_overflow(step) ? overflow_boxed_ : trouble_boxed_;
+  if (std::exchange(left, true) || output_dir_.empty() || !writes()) return;
+  std::string number = std::to_string(step.window);
+  number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
+  const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
+  try {
+    BlackBox box = make_black_box(setup_.engine, window, step, setup_.world.rank());
+    box.scale_history = run_.scale_history;
+    box.info = setup_.model_info();
+    box.config = setup_.config;
+    box.dataset_fingerprint = setup_.data.train->fingerprint();
+    write_black_box(*file_system_, path, box);
+    event("black box", {{"window", std::to_string(step.window)}, {"file", path}});
+  } catch (const CheckpointError& error) {
+    // The run does not end because its recorder finds no room.
+    event("black box failed", {{"window", std::to_string(step.window)}, {"error", error.what()}});
   }
 }
 
@@ -291,8 +319,8 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
   resumed_from_ = found.path;
   first_events_.push_back({"resume",
                            {{"from", found.path},
-                            {"windows", std::to_string(state.engine.counters.windows)},
-                            {"left", length_reached() ? "nothing left to do" : "going on"}}});
+                            {"window", std::to_string(state.engine.counters.windows)},
+                            {"left", length_reached() ? "nothing left to do" : ""}}});
   for (const std::string& broken : found.broken) {
     setup_.warnings.push_back("a checkpoint is broken and was passed over: " + broken);
     first_events_.push_back({"broken checkpoint", {{"what", broken}}});
@@ -307,6 +335,7 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
 
 std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
                                                        const std::string& output_dir) {
+  file_system_ = &file_system;
   output_dir_ = output_dir;
   saver_ = std::make_unique<RunSaver>(
       file_system, setup_.config, writes() ? output_dir : "", save_bytes(capture_engine(setup_.engine)),

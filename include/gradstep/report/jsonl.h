@@ -1,6 +1,7 @@
 // JsonlSink: metrics.jsonl, one JSON object a line. Keys and their meaning: docs/design.md.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ class JsonlSink final : public Sink {
   void event(const EventRow& row) override;
   void end(const RunEnd& row) override;
   void flush() override;
+  // The position is the size of the file in bytes, under the file's name. Rewinding cuts what lies behind;
+  // without a position of this file it is emptied. Throws CheckpointError for a position that is no number.
+  void note_position(std::map<std::string, std::string>& positions) override;
+  void rewind(const std::map<std::string, std::string>& positions) override;
 
  private:
   class Impl;
