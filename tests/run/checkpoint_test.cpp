@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "gradstep/base/error.h"
@@ -300,6 +301,13 @@ TEST(CompareStates, BitsCountButNaNIsNaN) {
             "2 of 2 values, the first at 0: 1 and 2, at most 1 apart");
   EXPECT_EQ(difference(torch::ones({2}, at::kLong), torch::ones({2}, at::kLong)), "");
   EXPECT_THAT(difference(torch::ones({2}, at::kBool), torch::zeros({2}, at::kBool)), HasSubstr("2 of 2"));
+}
+
+TEST(CheckpointInterop, WritesForPython) {
+  const char* const folder = std::getenv("GRADSTEP_INTEROP_DIR");
+  if (folder == nullptr) GTEST_SKIP() << "run by test_checkpoint_python.py";
+  write_checkpoint(posix_file_system(), folder, full_state(100));
+  write_checkpoint(posix_file_system(), folder, full_state(120));
 }
 
 }  // namespace
