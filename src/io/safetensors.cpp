@@ -134,12 +134,13 @@ SafetensorsImage::SafetensorsImage(const std::vector<std::pair<std::string, at::
   }
 }
 
-void write_safetensors(FileSystem& file_system, const std::string& path,
-                       const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+uint64_t write_safetensors(FileSystem& file_system, const std::string& path,
+                           const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                           const std::map<std::string, std::string>& metadata) {
   const SafetensorsImage image(tensors, metadata);
   try {
     atomic_write(file_system, path, image.pieces());
+    return image.bytes();
   } catch (const std::system_error& error) {
     throw CheckpointError(std::string(error.what()) + " (" + std::to_string(image.bytes()) +
                           " bytes in all); make room or rights, or choose another folder");

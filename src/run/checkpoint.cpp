@@ -8,36 +8,18 @@
 #include <exception>
 #include <system_error>
 
-#include "base/vector_kernels.h"
 #include "gradstep/base/error.h"
 #include "io/safetensors_image.h"
 #include "io/write_file.h"
 #include "report/format.h"
 #include "run/checkpoint_files.h"
+#include "run/finite.h"
 #include "run/manifest.h"
 #include "run/model_metadata.h"
 #include "run/state_json.h"
 
 namespace gradstep {
 namespace {
-
-bool is_finite(const at::Tensor& tensor) {
-  if (!at::isFloatingType(tensor.scalar_type()) && !at::isComplexType(tensor.scalar_type())) return true;
-  if (tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous()) {
-    // One pass at the speed of memory; large values may overflow the sum and are looked at again.
-    if (std::isfinite(sum_of_squares_kernel(tensor.const_data_ptr<float>(), tensor.numel()))) return true;
-  }
-  return at::isfinite(tensor).all().item<bool>();
-}
-
-void check_finite(const char* what, const NamedTensors& tensors, int64_t update) {
-  for (const auto& [name, tensor] : tensors) {
-    if (is_finite(tensor)) continue;
-    throw CheckpointError(std::string(what) + " " + name + " is not finite at update " +
-                          std::to_string(update) +
-                          ": no checkpoint is made of it; go on from an earlier one with a lower --lr");
-  }
-}
 
 // What goes into the folder, manifest excepted, in memory.
 class Contents {
@@ -171,8 +153,7 @@ uint64_t checkpoint_bytes(const TrainState& state) {
 
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state) {
   const int64_t update = state.engine.counters.updates;
-  check_finite("model tensor", state.model, update);
-  check_finite("moving average of", state.ema, update);
+  require_finite(state);
   const Contents contents(state);
   try {
     return write_all(file_system, output_dir, checkpoint_name(update), contents);

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,10 +23,11 @@ struct SafetensorsFile {
 // it has a format. Tensors are ordered as Python's writer does: by dtype, largest first, then by name. A
 // tensor that appears under two names, or two views of the same elements, is stored once under the first, and
 // the second is recorded in the metadata as "alias:<second>": "<first>". Synchronises the device. Throws
-// CheckpointError when the file cannot be written; what was at `path` before is then still there.
-void write_safetensors(FileSystem& file_system, const std::string& path,
-                       const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                       const std::map<std::string, std::string>& metadata);
+// CheckpointError when the file cannot be written; what was at `path` before is then still there. Returns its
+// bytes.
+uint64_t write_safetensors(FileSystem& file_system, const std::string& path,
+                           const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                           const std::map<std::string, std::string>& metadata);
 
 // Throws CheckpointError naming file, offset and what is wrong. Aliases come back as further names of the
 // same tensor, behind the others, and are not in the metadata then.
