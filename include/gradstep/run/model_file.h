@@ -31,6 +31,9 @@ struct ModelInfo {
 // Writes parameters and buffers under their PyTorch state_dict names, atomically. Throws CheckpointError.
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);
+// The same of parameters and buffers by name. Returns the bytes of the file.
+uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
+                    const ModelInfo& info);
 
 // The same of parameters and buffers by name. Returns the bytes of the file.
 uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
