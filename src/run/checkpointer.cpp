@@ -69,12 +69,13 @@ NamedTensors averaged_model(const TrainState& state) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// What is on its way, in one line.
-std::string current_error() {
+// What is on its way, in one line; sets `diverged` where that is the reason.
+std::string current_error(bool& diverged) {
   constexpr char kAdvice[] = "; check the disk and the rights of the folder";
   try {
     throw;
   } catch (const Error& error) {
+    diverged = error.exit_code() == ExitCode::kDiverged;
     return error.what();
   } catch (const c10::Error& error) {
     return "cannot save: " + first_line(error.what_without_backtrace());
@@ -127,7 +128,7 @@ class Checkpointer::Impl {
     try {
       if (has_work) staging_.copy(state, job.writes);
     } catch (...) {
-      job.outcome.error = current_error();
+      job.outcome.error = current_error(job.outcome.diverged);
       has_work = false;
     }
     job.outcome.stall_seconds = seconds_since(start);
@@ -190,7 +191,8 @@ class Checkpointer::Impl {
         if (is_leftover(name)) file_system_.remove_all(options_.output_dir + "/" + name);
       }
     } catch (const std::system_error&) {
-      throw CheckpointError(current_error());
+      bool diverged = false;
+      throw CheckpointError(current_error(diverged));
     }
   }
 
@@ -218,7 +220,7 @@ class Checkpointer::Impl {
     try {
       outcome.bytes = write(staging_.state(), job);
     } catch (...) {
-      outcome.error = current_error();
+      outcome.error = current_error(outcome.diverged);
     }
     outcome.seconds = seconds_since(job.start);
     return outcome;

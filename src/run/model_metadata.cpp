@@ -2,6 +2,7 @@
 // no torch
 #include "run/model_metadata.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -75,6 +76,7 @@ class MetadataReader {
 }  // namespace
 
 std::map<std::string, std::string> model_metadata(const ModelInfo& info) {
+  if (info.dataset.num_classes == 0) return {};
   Metadata metadata{{"version", std::string(version())},
                     {"git_commit", std::string(git_commit())},
                     {"model", info.model.name},
@@ -136,6 +138,11 @@ ModelInfo model_info(const std::string& path, const std::map<std::string, std::s
   info.update = reader.number<int64_t>("update");
   check_ranges(path, info);
   return info;
+}
+
+ModelInfo model_info_or_none(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  const auto is_ours = [](const auto& entry) { return entry.first.starts_with("gradstep."); };
+  return std::ranges::any_of(metadata, is_ours) ? model_info(path, metadata) : ModelInfo{};
 }
 
 }  // namespace gradstep

@@ -8,10 +8,15 @@
 
 namespace gradstep {
 
+// Empty where the info describes no model that make_task() knows: num_classes is 0, as in a loop of one's
+// own.
 [[nodiscard]] std::map<std::string, std::string> model_metadata(const ModelInfo& info);
 
 // Throws CheckpointError naming `path` and the key that is missing, of the wrong kind or out of range.
 [[nodiscard]] ModelInfo model_info(const std::string& path,
                                    const std::map<std::string, std::string>& metadata);
+// The same of a checkpoint, whose model may be described by nothing: then the info is as made by default.
+[[nodiscard]] ModelInfo model_info_or_none(const std::string& path,
+                                           const std::map<std::string, std::string>& metadata);
 
 }  // namespace gradstep

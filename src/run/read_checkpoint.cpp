@@ -140,7 +140,7 @@ TrainState read_checkpoint(const std::string& path) {
   StateFile stored = read_state(path);
   TrainState& state = stored.state;
   const SafetensorsFile model = read_safetensors(in(path, kModelFile));
-  state.info = model_info(in(path, kModelFile), model.metadata);
+  state.info = model_info_or_none(in(path, kModelFile), model.metadata);
   state.model = in_order(in(path, kModelFile), model.tensors, stored.model);
   state.optimizer = in_order(in(path, kOptimizerFile), read_safetensors(in(path, kOptimizerFile)).tensors,
                              stored.optimizer);
@@ -156,7 +156,7 @@ TrainState read_checkpoint_summary(const std::string& path) {
   check_hash(path, *std::ranges::find(files, kStateFile, &ManifestFile::name));
   TrainState state = read_state(path).state;
   const std::string model = in(path, kModelFile);
-  state.info = model_info(model, read_safetensors_header(model).metadata);
+  state.info = model_info_or_none(model, read_safetensors_header(model).metadata);
   return state;
 }
 

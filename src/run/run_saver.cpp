@@ -61,6 +61,7 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     if (outcome.error.empty()) continue;
     sinks.event(
         {.name = "checkpoint failed", .update = outcome.update, .fields = {{"error", outcome.error}}});
+    if (outcome.diverged) throw Diverged(outcome.error);
     if (config_.on_save_error == "stop") throw CheckpointError(outcome.error);
   }
   if (at_end && !last_error.empty()) throw CheckpointError(last_error);

@@ -29,7 +29,8 @@ class RunSaver {
   // Returns once the state is copied. Outcomes come by report().
   void save(const TrainState& state, const SaveRequest& request);
   // Tells `sinks` of saves that failed since the last call. Throws CheckpointError for one where
-  // --on-save-error stop says so, and for any with `at_end`, after waiting for the last one.
+  // --on-save-error stop says so, and for any with `at_end`, after waiting for the last one; Diverged where
+  // the state is not finite.
   void report(Sink& sinks, bool at_end);
   void wait();
   // What a save takes: measured, or estimated by the disk's speed before the first one.

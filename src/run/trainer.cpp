@@ -118,8 +118,8 @@ void Trainer::Impl::begin() {
 
 bool Trainer::Impl::go_on() {
   facts_ = agree();
-  if (!facts_.stop && run_.evals.due(elapsed())) evaluate_now();
-  if (best_unsaved_ || run_.saves.due(elapsed())) save(/*export_model=*/false);
+  if (!facts_.stop && run_.samples > 0 && run_.evals.due(elapsed())) evaluate_now();
+  if (best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()))) save(/*export_model=*/false);
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
   return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
          !time_is_over();

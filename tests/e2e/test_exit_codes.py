@@ -181,13 +181,19 @@ class Codes(ProgramTest):
                 ["--log-interval", 1_000_000_000],
                 ["--eval-interval", "1000000h"],
                 ["--clip-grad", "1e-30"],
-                ["--eps", 0],
                 ["--lr", 0],
                 ["--threads", 3],
             )
         ):
             with self.subTest(extra=extra):
                 self.done(run(*self.small("--epochs", 1, *extra, name=f"run{i}")))
+
+    def test_parameters_that_are_not_finite_are_a_divergence(self):
+        # 0 / 0 in the first update: the gradients were finite, the parameters are not.
+        result = run(*self.small("--epochs", 1, "--eps", 0))
+        self.check_refusal(result, 3, "fc1.weight", "not finite", "--lr")
+        self.assertFalse((self.folder / "run/model.safetensors").exists())
+        self.assertEqual(list((self.folder / "run").glob("checkpoints/*")), [])
 
     def test_diverged_is_three(self):
         result = run(*self.small("--max-steps", 100, "--opt", "sgd", "--sched", "constant", "--lr", "1e38"))
@@ -298,8 +304,8 @@ class OutputFolders(ProgramTest):
             str(disk / "run"),
             "-q",
         ]
-        self.check_refusal(run(*arguments), 4, str(disk / "run"), "No space left")
-        self.assertEqual(sorted(path.name for path in (disk / "run").iterdir()), ["config.toml", "metrics.jsonl"])
+        self.check_refusal(run(*arguments), 4, str(disk / "run"), "12.7 MB", "1.0 MB are free")
+        self.assertFalse((disk / "run").exists())  # said before anything was made
         (disk / "rest").write_bytes(b"x")
         with open(disk / "rest", "wb", buffering=0) as rest:
             try:
@@ -310,10 +316,9 @@ class OutputFolders(ProgramTest):
         self.check_refusal(run(*self.small("-o", disk / "second")), 4, str(disk / "second"))
 
     def test_a_disk_that_fills_up_with_rows(self):
-        disk = self.mount("size=64k")
-        self.check_refusal(
-            run(*self.small("--max-steps", 100_000, "-o", disk / "run")), 4, "metrics.jsonl", "No space left"
-        )
+        disk = self.mount("size=256k")
+        arguments = self.small("--max-steps", 100_000, "--save-interval", 0, "-o", disk / "run")
+        self.check_refusal(run(*arguments), 4, "metrics.jsonl", "No space left")
         rows(disk / "run")  # whole lines only
 
     def test_a_disk_that_may_not_be_written(self):

@@ -52,7 +52,7 @@ class Limits(ProgramTest):
                 self.assertFalse((self.folder / f"run{i}").exists())
         # As many as are asked for suffice, whatever sizes of teams OpenMP has.
         large = ("--epochs", 5, "--hidden", 512, "--batch-size", 60, "--threads", 16)
-        self.done(limited(32, *self.small(*large, name="just")))
+        self.done(limited(33, *self.small(*large, name="just")))
         self.check_refusal(limited(5, "eval", self.folder / "enough", "--threads", 16), 2, "threads")
 
 
@@ -69,7 +69,7 @@ class Paths(ProgramTest):
     def test_a_line_stays_one_line(self):
         arguments = self.small("--epochs", 1, name="two\nlines\x1b[31m")
         self.done(run(*arguments))
-        self.check_refusal(run(*arguments), 2, "two?lines?[31m", "holds a run already; choose another")
+        self.check_refusal(run(*arguments), 2, "two?lines?[31m", "holds a run already; go on")
         self.check_refusal(run("train", "--opt", "a\nb"), 2, "--opt 'a?b': must be")
 
 

@@ -34,7 +34,7 @@ class Train(ProgramTest):
         result = self.done(run("train", "--max-steps", 30, "--warmup-steps", 5, "-o", folder))
         self.assertEqual(
             sorted(path.name for path in folder.iterdir()),
-            ["best.safetensors", "config.toml", "metrics.jsonl", "model.safetensors"],
+            ["best.safetensors", "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors"],
         )
         self.check_rows(rows(folder))
         self.check_model(folder)

@@ -151,11 +151,11 @@ TEST_F(Checkpoint, F11_WhatIsNotFiniteIsNotSaved) {
     TrainState state = full_state();
     state.model[2].second.view({-1})[7] = bad;
     EXPECT_THAT(
-        message_of<CheckpointError>([&] { write(state); }),
+        message_of<Diverged>([&] { write(state); }),
         AllOf(HasSubstr("model tensor fc2.weight is not finite at update 120"), Not(HasSubstr("\n"))));
     state = full_state();
     state.ema[1].second[0] = bad;
-    EXPECT_THAT(message_of<CheckpointError>([&] { write(state); }), HasSubstr("fc1.bias is not finite"));
+    EXPECT_THAT(message_of<Diverged>([&] { write(state); }), HasSubstr("fc1.bias is not finite"));
   }
   EXPECT_THAT(posix_file_system().list(checkpoints_dir(dir_.path())), ElementsAre("step-00000100"));
   // Large is not infinite, even where its square is; nor is what is no fraction.

@@ -89,8 +89,8 @@ TEST(FlagTable, WhatTheGetterWritesTheSetterTakesBack) {
 TEST(FlagTable, EachFlagChangesTheSettingsInItsOwnWay) {
   for (const Flag<RunConfig>& each : train_flags()) {
     bool changed = false;
-    for (const char* text :
-         {"true", "7", "0.5", "7s", "mnist", "sgd", "linear", "bf16", "onednn", "cuda:1"}) {
+    for (const char* text : {"true", "7", "0.5", "7s", "mnist", "sgd", "linear", "bf16", "onednn", "cuda:1",
+                             "rollback", "continue", "val_loss"}) {
       RunConfig config;
       if (!each.set(config, text) || config == RunConfig{}) continue;
       changed = true;

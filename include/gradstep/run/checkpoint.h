@@ -33,8 +33,8 @@ inline constexpr int64_t kCheckpointFormat = 1;
 // Writes the state as <output-dir>/checkpoints/<name>, whole or not at all: into a temporary folder, each
 // file and the folder synced, renamed, the parent synced. A checkpoint of that name that is there already is
 // replaced. Returns the bytes written. Synchronises the device. Throws CheckpointError saying what failed
-// (and needed and free bytes where the disk is full), or naming a model tensor that is not finite (case F11);
-// what was there before is intact then.
+// (and needed and free bytes where the disk is full), and Diverged naming a model tensor that is not finite
+// (case F11); what was there before is intact then.
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state);
 
 // About the bytes that it takes, never too few by more than the state's lists; asks no device.
