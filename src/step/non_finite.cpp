@@ -77,6 +77,9 @@ bool is_uninitialised(std::string_view op) {
   return op.find("aten::empty") == 0 || op.find("aten::new_empty") == 0 || op.find("aten::resize") == 0;
 }
 
+// These overwrite their first input whatever it holds, which may be memory that was never filled.
+bool overwrites_first_input(std::string_view op) { return op == "aten::copy_" || op == "aten::fill_"; }
+
 std::string describe(std::string_view op, const std::string& parameter, const std::string& last_parameter) {
   std::string text(op);
   if (!parameter.empty()) return text + " with parameter " + parameter + " (" + place_of(parameter) + ")";
@@ -105,7 +108,12 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   const std::lock_guard<std::mutex> lock(state.mutex);
   auto context = std::make_unique<OpContext>();
   int64_t largest = 0;
+  bool is_overwritten = overwrites_first_input(op.name());
   for_each_tensor(op.inputs(), [&](const at::Tensor& tensor) {
+    if (std::exchange(is_overwritten, false)) {
+      context->inputs.push_back(memory_of(tensor));
+      return;
+    }
     if (state.first.empty())
       context->inputs_broken = context->inputs_broken || inspect(tensor) == Finding::kNotFinite;
     context->inputs.push_back(memory_of(tensor));

@@ -70,7 +70,7 @@ TEST(RunEnds, D3_DivergedKeepsTheLastGoodModel) {
   EXPECT_THAT(message,
               AllOf(HasSubstr("window 21"), HasSubstr("first in "), HasSubstr("--lr"), Not(HasSubstr("\n"))));
   EXPECT_EQ(run.out.read("model.safetensors"), "the last good one");
-  EXPECT_EQ(run.out.num_entries(), 2);  // and the black box
+  EXPECT_EQ(run.out.num_entries(), 3);  // with the black box and the checkpoint of the first epoch
   EXPECT_TRUE(std::filesystem::exists(run.out.file("blackbox-00000002.safetensors")));
   ASSERT_EQ(run.sink.windows.size(), 21U);  // one update, then 20 skips, the last of which has its row
   EXPECT_TRUE(run.sink.windows.back().step.diverged);
