@@ -6,6 +6,7 @@
 #include "gradstep/base/error.h"
 
 namespace gradstep {
+namespace {
 
 void check_names(const std::string& where, const NamedTensors& stored, const NamedTensors& live) {
   std::map<std::string, at::Tensor> sources(stored.begin(), stored.end());
@@ -23,6 +24,8 @@ void check_names(const std::string& where, const NamedTensors& stored, const Nam
   if (!sources.empty())
     throw CheckpointError(where + ": tensor " + sources.begin()->first + " is one too many");
 }
+
+}  // namespace
 
 void copy_by_name(const std::string& where, const NamedTensors& stored, const NamedTensors& live) {
   check_names(where, stored, live);

@@ -3,10 +3,22 @@
 
 #include <torch/torch.h>
 
+#include "gradstep/base/error.h"
+#include "gradstep/run/checkpoint.h"
 #include "gradstep/run/model_file.h"
 #include "run/copy_by_name.h"
 
 namespace gradstep {
+namespace {
+
+// Names in another order are refused too: the norm of the gradients is added up in that order.
+void check(const std::string& where, const char* what, const NamedTensors& stored, const NamedTensors& live) {
+  const std::string problem = check_parameters(stored, live);
+  if (problem.empty()) return;
+  throw CheckpointError(where + " (" + what + "): " + problem + "; resume with the model it was saved from");
+}
+
+}  // namespace
 
 TrainState capture_engine(Engine& engine) {
   TrainState state;
@@ -18,14 +30,16 @@ TrainState capture_engine(Engine& engine) {
 }
 
 void restore_engine(const std::string& where, const TrainState& state, Engine& engine) {
+  const NamedTensors model = model_tensors(*engine.task().module);
   const NamedTensors moments = engine.optimizer().state();
   const NamedTensors averages = engine.ema().tensors();
   const bool has_averages = !averages.empty() && !state.ema.empty();
-  check_names(where + " (optimizer)", state.optimizer, moments);
-  if (has_averages) check_names(where + " (averages)", state.ema, averages);
-  copy_by_name(where + " (model)", state.model, model_tensors(*engine.task().module));
-  copy_by_name(where + " (optimizer)", state.optimizer, moments);
-  if (has_averages) copy_by_name(where + " (averages)", state.ema, averages);
+  check(where, "model", state.model, model);
+  check(where, "optimizer", state.optimizer, moments);
+  if (has_averages) check(where, "averages", state.ema, averages);
+  copy_by_name(where, state.model, model);
+  copy_by_name(where, state.optimizer, moments);
+  if (has_averages) copy_by_name(where, state.ema, averages);
   if (!has_averages) engine.ema().reset();
   engine.restore(state.engine);
 }
