@@ -1,5 +1,6 @@
 """Kills a run by SIGKILL again and again, takes it up each time, and compares its end with that of an unbroken one, bit for bit."""
 
+import json
 import pathlib
 import random
 import subprocess
@@ -19,10 +20,19 @@ def checkpoints(folder):
     return sorted(path.name for path in (pathlib.Path(folder) / "checkpoints").glob("step-*"))
 
 
+def tensors_of(path):
+    """What a safetensors file holds, its metadata (which names the build) left out: the table of tensors and their bytes."""
+    data = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    table = json.loads(data[8 : 8 + size])
+    table.pop("__metadata__", None)
+    return table, data[8 + size :]
+
+
 def tensor_files(folder):
-    """{name: bytes} of the tensor files of the newest checkpoint."""
+    """{name: tensors} of the newest checkpoint."""
     newest = pathlib.Path(folder) / "checkpoints" / checkpoints(folder)[-1]
-    return {path.name: path.read_bytes() for path in sorted(newest.glob("*.safetensors"))}
+    return {path.name: tensors_of(path) for path in sorted(newest.glob("*.safetensors"))}
 
 
 def newest_update(folder):
