@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 DTYPES = [
     torch.bool,
