@@ -16,6 +16,7 @@
 #include "gradstep/io/hash.h"
 #include "gradstep/io/http.h"
 #include "gradstep/io/safetensors.h"
+#include "gradstep/io/pt_file.h"
 
 #include "gradstep/data/batch.h"
 #include "gradstep/data/dataset.h"

@@ -74,12 +74,15 @@ Options options_from(const Arguments& arguments, const std::vector<Flag<Options>
   return options;
 }
 
-std::string required(const CommandInfo& info, const Arguments& arguments) {
-  if (arguments.positional.empty()) {
-    throw ConfigError("gradstep " + info.name + " needs a " + info.positional + ": " + info.positional_help +
+// The positional arguments of the subcommand, all of them.
+const Words& required(const CommandInfo& info, const Arguments& arguments) {
+  const Words names = positional_names(info);
+  if (arguments.positionals.size() < names.size()) {
+    const std::string& missing = names[arguments.positionals.size()];
+    throw ConfigError("gradstep " + info.name + " needs a " + missing + ": " + info.positional_help +
                       " See gradstep " + info.name + " --help");
   }
-  return arguments.positional;
+  return arguments.positionals;
 }
 
 int train(const Arguments& arguments, bool quiet) {
@@ -93,7 +96,7 @@ int train(const Arguments& arguments, bool quiet) {
 
 int eval(const Arguments& arguments, bool quiet) {
   EvalOptions options = options_from(arguments, eval_flags());
-  options.model_path = required(command("eval"), arguments);
+  options.model_path = required(command("eval"), arguments).front();
   options.quiet = options.quiet || quiet;
   StopSignals signals;
   return run_eval(options, signals.token());
@@ -102,16 +105,51 @@ int eval(const Arguments& arguments, bool quiet) {
 // A signal ends it at once: it leaves nothing behind.
 int replay(const Arguments& arguments) {
   ReplayOptions options = options_from(arguments, replay_flags());
-  options.path = required(command("replay"), arguments);
+  options.path = required(command("replay"), arguments).front();
   return run_replay(options);
 }
 
 // No handlers here: a download that SIGINT ends at once is resumed by the next one.
 int fetch(const Arguments& arguments, bool quiet) {
   FetchOptions options = options_from(arguments, fetch_flags());
-  options.name = required(command("fetch"), arguments);
+  options.name = required(command("fetch"), arguments).front();
   options.quiet = options.quiet || quiet;
   return run_fetch(options, stdout, is_terminal(stdout));
+}
+
+int ckpt_ls(const Arguments& arguments, bool /*quiet*/) {
+  CkptLsOptions options = options_from(arguments, ckpt_ls_flags());
+  options.path = required(command("ckpt ls"), arguments).front();
+  return run_ckpt_ls(options);
+}
+
+int ckpt_verify(const Arguments& arguments, bool quiet) {
+  CkptVerifyOptions options = options_from(arguments, ckpt_verify_flags());
+  options.path = required(command("ckpt verify"), arguments).front();
+  options.quiet = options.quiet || quiet;
+  return run_ckpt_verify(options);
+}
+
+int ckpt_diff(const Arguments& arguments, bool /*quiet*/) {
+  const Words& paths = required(command("ckpt diff"), arguments);
+  return run_ckpt_diff({.first = paths[0], .second = paths[1]});
+}
+
+int ckpt_export(const Arguments& arguments, bool quiet) {
+  CkptExportOptions options = options_from(arguments, ckpt_export_flags());
+  const Words& paths = required(command("ckpt export"), arguments);
+  options.path = paths[0];
+  options.file = paths[1];
+  options.quiet = options.quiet || quiet;
+  return run_ckpt_export(options);
+}
+
+int verify_resume(const Arguments& arguments, bool quiet) {
+  VerifyResumeOptions options = options_from(arguments, verify_resume_flags());
+  options.train_flags = arguments.rest;
+  options.quiet = options.quiet || quiet;
+  StopSignals signals;
+  return run_verify_resume(options, signals.token());
 }
 
 int run_command(const std::string& name, const Words& words, bool quiet) {
@@ -122,6 +160,11 @@ int run_command(const std::string& name, const Words& words, bool quiet) {
   if (name == "eval") return eval(arguments, quiet);
   if (name == "replay") return replay(arguments);
   if (name == "fetch") return fetch(arguments, quiet);
+  if (name == "ckpt ls") return ckpt_ls(arguments, quiet);
+  if (name == "ckpt verify") return ckpt_verify(arguments, quiet);
+  if (name == "ckpt diff") return ckpt_diff(arguments, quiet);
+  if (name == "ckpt export") return ckpt_export(arguments, quiet);
+  if (name == "verify-resume") return verify_resume(arguments, quiet);
   return run_env();
 }
 
@@ -143,20 +186,48 @@ int print_version() {
                     (hint.empty() ? "; the commands are " + names : hint + " The commands are " + names));
 }
 
+// What `first` and perhaps the word behind it name; none: nothing.
+const CommandInfo* find_command(const Words& words, size_t first) {
+  if (first >= words.size()) return nullptr;
+  const std::string two_words = words[first] + " " + (first + 1 < words.size() ? words[first + 1] : "");
+  for (const CommandInfo& info : commands()) {
+    if (info.name == words[first] || info.name == two_words) return &info;
+  }
+  return nullptr;
+}
+
+// "ckpt", of "ckpt ls".
+bool is_group(const std::string& word) {
+  return std::ranges::any_of(commands(),
+                             [&](const CommandInfo& info) { return info.name.starts_with(word + " "); });
+}
+
+int help(const Words& words, size_t first) {
+  if (const CommandInfo* info = find_command(words, first)) return print(command_help(*info, help_width()));
+  const bool group = first < words.size() && is_group(words[first]);
+  return print(group ? group_help(words[first], help_width()) : program_help(help_width()));
+}
+
+// A group without one of its commands behind it.
+int run_group(const std::string& group, const Words& words) {
+  if (!words.empty() && !asks_for_help({words[0]})) refuse(group + " " + words[0]);
+  print(group_help(group, help_width()));
+  return static_cast<int>(words.empty() ? ExitCode::kUsage : ExitCode::kOk);
+}
+
 // The flags before the subcommand, then the subcommand.
 int dispatch(const Words& words) {
   bool quiet = false;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    const Words rest(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
-    const auto is_word = [&](const CommandInfo& info) { return info.name == word; };
-    if (std::any_of(commands().begin(), commands().end(), is_word)) return run_command(word, rest, quiet);
-    if (word == "-h" || word == "--help" || word == "help") {
-      const auto named = [&](const CommandInfo& info) { return !rest.empty() && info.name == rest[0]; };
-      const auto found = std::find_if(commands().begin(), commands().end(), named);
-      return print(found == commands().end() ? program_help(help_width())
-                                             : command_help(*found, help_width()));
+    const auto behind = [&](size_t num_words) {
+      return Words(words.begin() + static_cast<std::ptrdiff_t>(i + num_words), words.end());
+    };
+    if (const CommandInfo* info = find_command(words, i)) {
+      return run_command(info->name, behind(info->name == word ? 1 : 2), quiet);
     }
+    if (is_group(word)) return run_group(word, behind(1));
+    if (word == "-h" || word == "--help" || word == "help") return help(words, i + 1);
     if (word == "--version") return print_version();
     if (word == "--help-markdown") return print(markdown_help());
     if (word != "-q" && word != "--quiet") refuse(word.empty() ? "''" : word);

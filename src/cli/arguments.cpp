@@ -31,6 +31,15 @@ std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
   return arguments;
 }
 
+// What stands behind the first lone "--", which is cut off with it.
+std::vector<std::string> take_rest(std::vector<std::string>& arguments) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  if (end == arguments.end()) return {};
+  std::vector<std::string> rest(end + 1, arguments.end());
+  arguments.erase(end, arguments.end());
+  return rest;
+}
+
 class Parser {
  public:
   explicit Parser(const CommandInfo& command) : command_(command) {
@@ -45,10 +54,12 @@ class Parser {
       options_.push_back(flag.is_switch() ? app_.add_flag(names) : app_.add_option(names));
       options_.back()->take_last();
     }
-    if (!command.positional.empty()) positional_ = app_.add_option(command.positional);
+    for (const std::string& name : positional_names(command)) positionals_.push_back(app_.add_option(name));
   }
 
   Arguments parse(std::vector<std::string> arguments) {
+    std::vector<std::string> rest;
+    if (!command_.rest.empty()) rest = take_rest(arguments);
     arguments = with_dashes(std::move(arguments));
     refuse_missing_values(arguments);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a vector from its back
@@ -59,7 +70,9 @@ class Parser {
       refuse(what.substr(0, what.find('\n')), "");
     }
     refuse_extras(app_.remaining());
-    return collect();
+    Arguments result = collect();
+    result.rest = std::move(rest);
+    return result;
   }
 
  private:
@@ -84,7 +97,9 @@ class Parser {
     }
   }
 
-  void refuse_extras(const std::vector<std::string>& extras) const {
+  void refuse_extras(std::vector<std::string> extras) const {
+    const auto mark = std::find(extras.begin(), extras.end(), "--");  // CLI11 leaves it among them
+    if (mark != extras.end()) extras.erase(mark);
     if (extras.empty()) return;
     const auto is_flag = [](const std::string& text) { return text.size() > 1 && text[0] == '-'; };
     const auto flag = std::find_if(extras.begin(), extras.end(), is_flag);
@@ -113,14 +128,16 @@ class Parser {
       if (options_[i]->count() > 0)
         result.flags.emplace_back(command_.flags[i].key, options_[i]->results().back());
     }
-    if (positional_ != nullptr && positional_->count() > 0) result.positional = positional_->results().back();
+    for (const CLI::Option* positional : positionals_) {
+      if (positional->count() > 0) result.positionals.push_back(positional->results().back());
+    }
     return result;
   }
 
   const CommandInfo& command_;
   CLI::App app_;
   std::vector<CLI::Option*> options_;  // one a flag of the command
-  CLI::Option* positional_ = nullptr;
+  std::vector<CLI::Option*> positionals_;
   std::vector<std::string> known_;
 };
 

@@ -12,8 +12,9 @@ namespace gradstep {
 
 struct Arguments {
   std::vector<std::pair<std::string, std::string>>
-      flags;               // (key, text), each key once; the last one given wins
-  std::string positional;  // empty: not given
+      flags;                             // (key, text), each key once; the last one given wins
+  std::vector<std::string> positionals;  // as many as were given
+  std::vector<std::string> rest;         // behind "--", where the subcommand takes them
 };
 
 // Takes --flag VALUE, --flag=VALUE, -f VALUE, -fVALUE, and _ for - within a flag. Throws ConfigError, one

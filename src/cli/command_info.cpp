@@ -1,7 +1,8 @@
-// The flags of eval, replay and fetch, and the subcommands with their positional arguments and examples.
+// The flags of the subcommands but train, and the subcommands with their positional arguments and examples.
 #include "cli/command_info.h"
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 
 #include "gradstep/data/dataset.h"
@@ -157,6 +158,45 @@ std::vector<CommandInfo> make_commands() {
        .positional_help = "mnist, fashion-mnist or cifar10.",
        .flags = infos(fetch_flags()),
        .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
+      {.name = "ckpt ls",
+       .summary = "List the checkpoints of a run.",
+       .positional = "RUN",
+       .positional_help = "The output folder of a run, or one checkpoint.",
+       .flags = infos(ckpt_ls_flags()),
+       .examples = {"gradstep ckpt ls runs/first", "gradstep ckpt ls runs/first --verify --json"}},
+      {.name = "ckpt verify",
+       .summary = "Check sizes, hashes and contents of checkpoints; exit code 4 when one is broken.",
+       .positional = "PATH",
+       .positional_help = "The output folder of a run, for all its checkpoints, or one checkpoint.",
+       .flags = infos(ckpt_verify_flags()),
+       .examples = {"gradstep ckpt verify runs/first",
+                    "gradstep ckpt verify runs/first/checkpoints/step-00000120"}},
+      {.name = "ckpt diff",
+       .summary = "Compare two checkpoints, tensors bit by bit; exit code 1 when they differ.",
+       .positional = "A B",
+       .positional_help =
+           "Two checkpoints, or runs, which stand for their newest whole one. Paths, times and "
+           "settings of what is shown or kept do not count.",
+       .flags = {},
+       .examples = {"gradstep ckpt diff runs/first runs/second"}},
+      {.name = "ckpt export",
+       .summary = "Write the weights of a checkpoint as safetensors, or as .pt for Python's torch.load.",
+       .positional = "PATH FILE",
+       .positional_help = "A run (its newest whole checkpoint), a checkpoint or a model.safetensors; and the "
+                          "file to write, ending in .safetensors or .pt.",
+       .flags = infos(ckpt_export_flags()),
+       .examples = {"gradstep ckpt export runs/first weights.pt",
+                    "gradstep ckpt export runs/first averages.safetensors --ema"}},
+      {.name = "verify-resume",
+       .summary =
+           "Prove that a run which stopped and went on equals an unbroken one, in all tensors and rows; "
+           "exit code 1 when not.",
+       .positional = "",
+       .positional_help = "",
+       .rest = "TRAIN-FLAGS",
+       .flags = infos(verify_resume_flags()),
+       .examples = {"gradstep verify-resume -- --precision bf16 --dropout 0.1",
+                    "gradstep verify-resume --updates 5 --kill -- -c runs/first/config.toml"}},
       {.name = "env",
        .summary = "Versions, processor features, devices and measured precisions.",
        .positional = "",
@@ -192,6 +232,11 @@ const FlagInfo& config_flag() {
       .help = "Take settings from this file: key = flag with _ for -. Flags and variables win.",
       .default_text = "none"};
   return info;
+}
+
+std::vector<std::string> positional_names(const CommandInfo& command) {
+  std::istringstream words(command.positional);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 const std::vector<CommandInfo>& commands() {

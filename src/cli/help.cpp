@@ -13,10 +13,10 @@ struct ExitCodeLine {
 };
 constexpr ExitCodeLine kExitCodes[] = {
     {"0", "done"},
-    {"1", "unexpected error, a fault of gradstep"},
+    {"1", "unexpected error, a fault of gradstep; ckpt diff, verify-resume: something differs"},
     {"2", "a flag, the config file or the output folder cannot be used"},
     {"3", "diverged: too many updates in a row were not finite"},
-    {"4", "no usable model file, or it cannot be written"},
+    {"4", "no usable checkpoint or model file, or none can be written"},
     {"5", "the data set is missing or broken"},
     {"6", "out of memory"},
     {"130", "stopped by SIGINT, model saved (a second SIGINT: at once, nothing saved)"},
@@ -24,6 +24,7 @@ constexpr ExitCodeLine kExitCodes[] = {
     {"143", "stopped by SIGTERM, model saved"},
 };
 constexpr size_t kFlagColumn = 32;
+constexpr size_t kCommandColumn = 17;
 constexpr char kPrecedence[] =
     "A flag wins over the variable GRADSTEP_<FLAG> of the environment (GRADSTEP_BATCH_SIZE=64), that over "
     "the config "
@@ -90,7 +91,7 @@ std::vector<std::pair<std::string, std::vector<const FlagInfo*>>> grouped(const 
 
 std::string usage_line(const CommandInfo& command) {
   return "gradstep " + command.name + (command.positional.empty() ? "" : " " + command.positional) +
-         (command.flags.empty() ? "" : " [flags]");
+         (command.flags.empty() ? "" : " [flags]") + (command.rest.empty() ? "" : " -- " + command.rest);
 }
 
 std::string exit_code_help(size_t width) {
@@ -156,12 +157,22 @@ std::string program_help(int width) {
   const auto columns = static_cast<size_t>(width);
   std::string text = "usage: gradstep COMMAND [flags]\n\nCommands\n";
   for (const CommandInfo& command : commands())
-    text += hanging("  " + command.name, command.summary, 12, columns);
+    text += hanging("  " + command.name, command.summary, kCommandColumn, columns);
   text += "\nFlags\n";
   text += hanging("  -h, --help", "This text; behind a command, its flags.", 16, columns);
   text += hanging("  -q, --quiet", "Print the last line only.", 16, columns);
   text += hanging("  --version", "Versions of gradstep and LibTorch.", 16, columns);
   return text + "\nStart with: gradstep train --epochs 3 -o runs/first\n";
+}
+
+std::string group_help(const std::string& group, int width) {
+  std::string text = "usage: gradstep " + group + " COMMAND [flags]\n\nCommands\n";
+  for (const CommandInfo& command : commands()) {
+    if (!command.name.starts_with(group + " ")) continue;
+    text += hanging("  " + command.name.substr(group.size() + 1), command.summary, kCommandColumn,
+                    static_cast<size_t>(width));
+  }
+  return text + "\nMore: gradstep " + group + " COMMAND --help\n";
 }
 
 std::string command_help(const CommandInfo& command, int width) {
@@ -170,7 +181,7 @@ std::string command_help(const CommandInfo& command, int width) {
   const std::string defaults = command.flags.empty() ? "" : " Defaults stand in [brackets].";
   blocks.push_back(hanging("", command.summary + defaults, 0, columns));
   if (!command.positional.empty()) {
-    blocks.push_back(hanging("  " + command.positional, command.positional_help, 12, columns));
+    blocks.push_back(hanging("  " + command.positional, command.positional_help, 13, columns));
   }
   for (const auto& [group, flags] : grouped(command)) {
     blocks.push_back(group + "\n");

@@ -15,6 +15,7 @@
 #include "io/read_file.h"
 #include "io/safetensors_header.h"
 #include "io/safetensors_image.h"
+#include "io/same_view.h"
 
 namespace gradstep {
 namespace {
@@ -41,13 +42,6 @@ constexpr std::array<std::pair<at::ScalarType, std::string_view>, 16> kTypes = {
 
 at::ScalarType scalar_type(std::string_view dtype) {
   return std::ranges::find(kTypes, dtype, &std::pair<at::ScalarType, std::string_view>::second)->first;
-}
-
-// The same elements of the same memory, seen the same way.
-bool same_view(const at::Tensor& a, const at::Tensor& b) {
-  if (a.is_same(b)) return true;
-  return a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr() && a.device() == b.device() &&
-         a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
 // What is to be stored, with its bytes in one piece on the CPU.

@@ -16,6 +16,10 @@ using Flags = std::vector<std::pair<std::string, std::string>>;
 
 Flags parsed(const Words& words) { return parse_arguments(command("train"), words).flags; }
 
+Words positionals(const std::string& name, const Words& words) {
+  return parse_arguments(command(name), words).positionals;
+}
+
 std::string refusal(const Words& words, const std::string& name = "train") {
   try {
     (void)parse_arguments(command(name), words);
@@ -86,10 +90,30 @@ TEST(Arguments, MissingValues) {
             "--output-dir needs a value, but --epochs follows; see gradstep train --help");
 }
 
+TEST(Arguments, SeveralPositionalsInTheirOrder) {
+  EXPECT_EQ(positional_names(command("ckpt export")), (Words{"PATH", "FILE"}));
+  EXPECT_EQ(positional_names(command("env")), Words{});
+  EXPECT_EQ(positionals("ckpt export", {"a", "--ema", "b.pt"}), (Words{"a", "b.pt"}));
+  EXPECT_EQ(positionals("ckpt export", {"--format", "pt", "--", "-a", "--ema"}), (Words{"-a", "--ema"}));
+  EXPECT_EQ(positionals("ckpt diff", {"a"}), Words{"a"});
+  EXPECT_EQ(refusal({"a", "b", "c"}, "ckpt diff"), "unexpected argument 'c'; see gradstep ckpt diff --help");
+}
+
+TEST(Arguments, WhatStandsBehindTwoDashesIsTheRestAsItIs) {
+  const Words words{"--more", "3", "--", "--foo_bar", "-x", "--", "y"};
+  const Arguments found = parse_arguments(command("verify-resume"), words);
+  EXPECT_EQ(found.flags, (Flags{{"more", "3"}}));
+  EXPECT_EQ(found.rest, (Words{"--foo_bar", "-x", "--", "y"}));
+  EXPECT_EQ(parse_arguments(command("verify-resume"), {"--"}).rest, Words{});
+  EXPECT_EQ(refusal({"--more", "--", "3"}, "verify-resume"),
+            "--more needs a value; see gradstep verify-resume --help");
+  EXPECT_EQ(refusal({"--lr", "3"}, "verify-resume"), "unknown flag --lr; see gradstep verify-resume --help");
+}
+
 TEST(Arguments, PositionalOnlyWhereThereIsOne) {
-  EXPECT_EQ(parse_arguments(command("eval"), {"runs/first", "--threads", "2"}).positional, "runs/first");
-  EXPECT_EQ(parse_arguments(command("eval"), {"--threads", "2", "runs/first"}).positional, "runs/first");
-  EXPECT_EQ(parse_arguments(command("eval"), {}).positional, "");
+  EXPECT_EQ(positionals("eval", {"runs/first", "--threads", "2"}), Words{"runs/first"});
+  EXPECT_EQ(positionals("eval", {"--threads", "2", "runs/first"}), Words{"runs/first"});
+  EXPECT_EQ(positionals("eval", {}), Words{});
   EXPECT_EQ(refusal({"foo"}), "unexpected argument 'foo'; see gradstep train --help");
   EXPECT_THAT(refusal({"a", "b"}, "eval"), HasSubstr("unexpected argument 'b'"));
 }
