@@ -99,7 +99,7 @@ class Parser {
 
   void refuse_extras(std::vector<std::string> extras) const {
     const auto mark = std::find(extras.begin(), extras.end(), "--");  // CLI11 leaves it among them
-    if (mark != extras.end()) extras.erase(mark);
+    if (!positionals_.empty() && mark != extras.end()) extras.erase(mark);
     if (extras.empty()) return;
     const auto is_flag = [](const std::string& text) { return text.size() > 1 && text[0] == '-'; };
     const auto flag = std::find_if(extras.begin(), extras.end(), is_flag);

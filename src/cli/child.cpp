@@ -19,7 +19,8 @@ extern char** environ;
 namespace gradstep {
 namespace {
 
-constexpr std::chrono::milliseconds kPause{5};
+constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kShortPause{1};  // where a moment must not be missed
 
 void require(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
@@ -104,7 +105,7 @@ ChildEnd run_child(const ChildOptions& options, const StopToken& stop) {
       end.killed = true;
       kill(pid, SIGKILL);
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(options.kill_when ? kShortPause : kPause);
   }
   end.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   end.killed = end.killed && WIFSIGNALED(status);

@@ -15,7 +15,7 @@ namespace gradstep {
 struct ChildOptions {
   std::vector<std::string> arguments{};  // behind the program's name
   std::string log_path{};                // stdout; stderr goes to log_path + ".err"
-  // Looked at every few milliseconds: true kills the child, SIGKILL, once. Empty: never.
+  // Looked at every millisecond: true kills the child, SIGKILL, once. Empty: never.
   std::function<bool()> kill_when{};
 };
 

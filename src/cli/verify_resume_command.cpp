@@ -1,10 +1,12 @@
 // Three runs of the program, then two comparisons.
 #include "cli/verify_resume_command.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "cli/arguments.h"
 #include "cli/child.h"
@@ -12,6 +14,7 @@
 #include "cli/compare_rows.h"
 #include "cli/terminal.h"
 #include "gradstep/base/error.h"
+#include "gradstep/io/file_system.h"
 
 namespace gradstep {
 namespace {
@@ -80,6 +83,8 @@ class Proof {
       say("the run ends with update " + std::to_string(reached) + ", before the " +
           std::to_string(options_.updates + options_.more) + " asked for");
     }
+    // What "auto" measures may come out otherwise in another start: that would be another run.
+    settled_ = {"--precision", a.state.config.precision, "--matmul", a.state.config.matmul};
     train_first_part();
     train("resumed", "resumed", {"--resume", "auto", "--stop-after", std::to_string(options_.more)});
     return compare(a, newest("resumed"));
@@ -96,6 +101,7 @@ class Proof {
     Words words{"train"};
     words.insert(words.end(), options_.train_flags.begin(), options_.train_flags.end());
     words.insert(words.end(), {"--output-dir", dir_.file(run)});
+    words.insert(words.end(), settled_.begin(), settled_.end());
     words.insert(words.end(), more.begin(), more.end());
     std::string line = part + ": gradstep";
     for (const std::string& word : words) line += " " + word;
@@ -161,6 +167,7 @@ class Proof {
   const VerifyResumeOptions& options_;
   const StopToken& stop_;
   ProofDir& dir_;
+  Words settled_;  // flags of the runs behind the first, before those of a part
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ TEST(Arguments, UnknownFlagsNameTheNearest) {
   EXPECT_EQ(refusal({"--bacth_size=3"}),
             "unknown flag --bacth-size; did you mean --batch-size? See gradstep train --help");
   EXPECT_EQ(refusal({"-lr", "1"}), "unknown flag -lr; did you mean --lr? See gradstep train --help");
+  EXPECT_EQ(refusal({"--"}), "unknown flag --; see gradstep train --help");
   EXPECT_EQ(refusal({"-z"}), "unknown flag -z; see gradstep train --help");
   EXPECT_EQ(refusal({"--foo"}, "env"), "unknown flag --foo; see gradstep env --help");
 }

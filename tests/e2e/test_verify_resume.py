@@ -30,6 +30,14 @@ class VerifyResume(ProgramTest):
         self.assertRegex(result.stdout.splitlines()[-1], r"^40 updates: 20 tensors and \d\d rows equal, bit for bit$")
         self.assertEqual(list(self.temporary.iterdir()), [])
 
+    def test_what_auto_chose_holds_for_all_runs(self):
+        result = self.done(self.verify(flags=("--epochs", 8, "--precision", "auto", "--matmul", "auto")))
+        unbroken, first_part, resumed = result.stdout.splitlines()[:3]
+        self.assertTrue(unbroken.endswith(" --stop-after 40"), unbroken)
+        chosen = r" --matmul auto .* --precision (fp32|bf16|fp16) --matmul (torch|onednn) "
+        self.assertRegex(first_part, chosen + r"--stop-after 20$")
+        self.assertRegex(resumed, chosen + r"--resume auto --stop-after 20$")
+
     def test_equal_after_a_kill(self):
         result = self.done(self.verify("--kill", "--updates", 7, "--more", 4, "-q"))
         self.assertRegex(result.stdout, r"^11 updates: 20 tensors and \d\d rows equal, bit for bit\n$")
