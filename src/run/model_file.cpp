@@ -48,11 +48,6 @@ void save_model(FileSystem& file_system, const std::string& path, const torch::n
   save_model(file_system, path, model_tensors(module), info);
 }
 
-uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
-                    const ModelInfo& info) {
-  return write_safetensors(file_system, path, tensors, model_metadata(info));
-}
-
 LoadedModel load_model(const std::string& path) {
   const SafetensorsFile file = read_safetensors(path);
   LoadedModel loaded{model_info(path, file.metadata), {}};
