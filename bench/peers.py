@@ -179,3 +179,17 @@ def import_torch():
     start = time.perf_counter()
     run([sys.executable, "-c", "import torch"])
     return time.perf_counter() - start
+
+
+def save_costs(bench_dir, cores, num_saves, folder, backwards):
+    """A save of 100 MB by our Checkpointer and by torch.save, one after the other, as seconds in lists and numbers."""
+    commands = {
+        "save_stall": [str(bench_dir / "save_stall")],
+        "torch_save": [sys.executable, str(HERE / "peer_torch_save.py")],
+    }
+    costs = {}
+    for name, command in reversed(commands.items()) if backwards else commands.items():
+        with tempfile.TemporaryDirectory(prefix="gradstep-bench-", dir=folder) as place:
+            flags = ["--threads", str(cores), "--saves", str(num_saves), "--dir", place]
+            costs[name] = json.loads(run([*command, *flags]).splitlines()[-1])
+    return costs

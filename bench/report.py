@@ -1,5 +1,7 @@
 """Turns the result of a benchmark run into a Markdown table: rates, ratios to gradstep, and what was to be reached."""
 
+import statistics
+
 from stats import paired_ratios, summarise
 
 # (what, our case and name, other case and name, at least)
@@ -91,6 +93,46 @@ def start_up_rows(result):
     ]
 
 
+def save_rows(result):
+    """Each round counts with the medians of its saves."""
+    saves = result.get("saves")
+    if not saves:
+        return []
+    about = saves["machine"]
+    ours = [entry["save_stall"] for entry in saves["rounds"]]
+    theirs = [statistics.median(entry["torch_save"]["durable_s"]) for entry in saves["rounds"]]
+
+    def each(key):
+        return [statistics.median(entry[key]) for entry in ours]
+
+    def row(what, values, unit_scale, digits, at_least=None):
+        summary = summarise(value * unit_scale for value in values)
+        goal, reached = verdict(summary.median, at_least)
+        return f"| {what} | {goal} | {summary.text(digits)} | {reached} |"
+
+    commit = about["commit"] + (" with changes" if about["changed_files"] else "")
+    return [
+        "",
+        f"A save of {ours[0]['bytes'] / 1e6:.0f} MB (an MLP with both moments of AdamW), measured {saves['date'][:10]} on commit {commit}, load {about['load_at_start']}:",
+        "",
+        "| save | to reach | measured | reached |",
+        "|---|---|---|---|",
+        row("the run waits, ms", each("stall_s"), 1e3, 1),
+        row("it waits at the first save, ms", [entry["first_stall_s"] for entry in ours], 1e3, 1),
+        row("durable, while the run waits, ms", each("durable_s"), 1e3, 1),
+        row("durable, beside updates, ms", each("durable_beside_updates_s"), 1e3, 1),
+        row("`torch.save`, sync, rename: the run waits, ms", theirs, 1e3, 1),
+        row("wait of `torch.save` against ours", paired_ratios(theirs, each("stall_s")), 1, 2, 10),
+        row("time of `torch.save` until durable against ours", paired_ratios(theirs, each("durable_s")), 1, 2, 1),
+        row(
+            "an update beside a save against one alone",
+            paired_ratios(each("update_beside_save_s"), each("update_s")),
+            1,
+            2,
+        ),
+    ]
+
+
 def table(result):
-    lines = [*head(result), "", *rate_rows(result), "", *goal_rows(result), *start_up_rows(result)]
+    lines = [*head(result), "", *rate_rows(result), "", *goal_rows(result), *start_up_rows(result), *save_rows(result)]
     return "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 First each peer finds its best options (threads, workers, variant), then each round runs all of them, case by case.
 BENCH_QUICK=1 makes a smoke run of under a minute, in fp32 only, whose numbers mean little.
 A complete run writes bench/results/<date>-<machine>.json and docs/performance_table.md; any other only prints.
+--saves measures only what saves cost, and puts that into a complete result that is there already.
 """
 
 import argparse
@@ -41,11 +42,15 @@ def parse_arguments():
     parser.add_argument("--peers", help="names with commas between; all but python_compiled otherwise")
     parser.add_argument("--cases", help='names with commas between, such as "32x4 fp32,128x1 bf16"; all otherwise')
     parser.add_argument("--compile", action="store_true", help="measure torch.compile too")
+    parser.add_argument("--saves", type=pathlib.Path, metavar="RESULT", help="measure saves only, into this result")
+    parser.add_argument(
+        "--save-dir", type=pathlib.Path, help="folder on the disk to save to; the temporary one otherwise"
+    )
     parser.add_argument("--results", type=pathlib.Path, help="folder for the result as JSON")
     parser.add_argument("--table", type=pathlib.Path, help="file for the Markdown table")
     arguments = parser.parse_args()
     arguments.quick = os.environ.get("BENCH_QUICK", "0") not in ("", "0")
-    if not (arguments.quick or arguments.peers or arguments.cases):
+    if not (arguments.quick or arguments.peers or arguments.cases or arguments.saves):
         arguments.results = arguments.results or ROOT / "bench" / "results"
         arguments.table = arguments.table or ROOT / "docs" / "performance_table.md"
     if arguments.rounds < 3 and not arguments.quick:
@@ -164,6 +169,36 @@ def measure_start_up(arguments):
     return rounds
 
 
+def measure_saves(arguments, about):
+    """What saves cost, ours and torch.save in turns, with the machine as it was then."""
+    rounds = []
+    for number in range(1 if arguments.quick else max(5, arguments.rounds)):
+        num_saves = 1 if arguments.quick else 4
+        rounds.append(
+            peers.save_costs(
+                arguments.bench_dir, about["cores"], num_saves, arguments.save_dir, backwards=number % 2 == 1
+            )
+        )
+        say(f"round {number + 1} of saves")
+    return {"date": now(), "machine": about, "rounds": rounds}
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def add_saves(arguments, about):
+    """Saves are measured anew; the rest of the result stays as it was, and the table is written from both."""
+    result = json.loads(arguments.saves.read_text())
+    result["saves"] = measure_saves(arguments, about)
+    table = report.table(result)
+    print("\n".join(report.save_rows(result)))
+    if arguments.quick:
+        return
+    arguments.saves.write_text(json.dumps(result, indent=1) + "\n")
+    (arguments.table or ROOT / "docs" / "performance_table.md").write_text(table)
+
+
 def write(result, table, arguments):
     if arguments.table:
         arguments.table.write_text(table)
@@ -181,6 +216,9 @@ def main():
     about = machine()
     if about["load_at_start"] > 0.5 and not arguments.quick:
         say(f"warning: load average {about['load_at_start']}: something else runs here, and the numbers will show it")
+    if arguments.saves:
+        add_saves(arguments, about)
+        return
     jobs = chosen_jobs(arguments, about["cores"])
     with tempfile.TemporaryDirectory(prefix="gradstep-bench-") as folder:
         data_dir = pathlib.Path(folder)
@@ -189,12 +227,13 @@ def main():
         rates = measure_rounds(jobs, options, arguments, data_dir)
     with_gradstep = any(peer.name == "gradstep" for _, peer in jobs)
     result = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": now(),
         "quick": arguments.quick,
         "machine": about,
         "options": {f"{case.name} {peer.name}": chosen for (case, peer), chosen in options.items()},
         "rates": rates,
         "start_up": measure_start_up(arguments) if with_gradstep else [],
+        "saves": measure_saves(arguments, about) if with_gradstep else {},
     }
     table = report.table(result)
     print(table)

@@ -55,16 +55,15 @@ void RunSaver::wait() {
 void RunSaver::report(Sink& sinks, bool at_end) {
   if (!enabled()) return;
   if (at_end) checkpointer_->wait();
-  std::string last_error;
   for (const SaveOutcome& outcome : checkpointer_->outcomes()) {
-    last_error = outcome.error;
+    last_error_ = outcome.error;
     if (outcome.error.empty()) continue;
     sinks.event(
         {.name = "checkpoint failed", .update = outcome.update, .fields = {{"error", outcome.error}}});
     if (outcome.diverged) throw Diverged(outcome.error);
     if (config_.on_save_error == "stop") throw CheckpointError(outcome.error);
   }
-  if (at_end && !last_error.empty()) throw CheckpointError(last_error);
+  if (at_end && !last_error_.empty()) throw CheckpointError(last_error_);
 }
 
 double RunSaver::expected_seconds() const {

@@ -29,8 +29,8 @@ class RunSaver {
   // Returns once the state is copied. Outcomes come by report().
   void save(const TrainState& state, const SaveRequest& request);
   // Tells `sinks` of saves that failed since the last call. Throws CheckpointError for one where
-  // --on-save-error stop says so, and for any with `at_end`, after waiting for the last one; Diverged where
-  // the state is not finite.
+  // --on-save-error stop says so, and with `at_end` where the last one failed, after waiting for it; Diverged
+  // where the state is not finite.
   void report(Sink& sinks, bool at_end);
   void wait();
   // What a save takes: measured, or estimated by the disk's speed before the first one.
@@ -44,6 +44,7 @@ class RunSaver {
   const int64_t num_saves_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<double> estimated_seconds_;
+  std::string last_error_;  // of the last save that ended; empty: it is durable
 };
 
 }  // namespace gradstep

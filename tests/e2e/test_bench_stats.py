@@ -158,6 +158,29 @@ class Runner(unittest.TestCase):
         self.assertIn(f"| 32x4 fp32 | python_best | `--threads 2` | {warmup} | 110 (100 - 150; n = 3) |", table)
         self.assertIn("| 32x4 against the best Python loop | >= 1.4 | 2.00 (1.00 - 3.00; n = 3) | yes |", table)
 
+    def test_saves_are_paired_by_round_by_their_medians(self):
+        def one_round(stall_ms, torch_ms):
+            ours = {
+                "bytes": 100000000,
+                "first_stall_s": 0.05,
+                "stall_s": [stall_ms / 1e3] * 3 + [9.0],
+                "durable_s": [0.5],
+            }
+            ours |= {"durable_beside_updates_s": [0.75], "update_s": [0.25], "update_beside_save_s": [0.5]}
+            return {"save_stall": ours, "torch_save": {"durable_s": [0.001, torch_ms / 1e3, 8.0]}}
+
+        about = {"commit": "abc", "changed_files": 0, "load_at_start": 0.25}
+        rounds = [one_round(10, 200), one_round(50, 1000), one_round(20, 100)]
+        lines = report.save_rows({"saves": {"date": "2026-01-02T00:00:00", "machine": about, "rounds": rounds}})
+        self.assertIn("A save of 100 MB", lines[1])
+        self.assertIn("| the run waits, ms | - | 20.0 (10.0 - 50.0; n = 3) |  |", lines)
+        self.assertIn("| wait of `torch.save` against ours | >= 10 | 20.00 (5.00 - 20.00; n = 3) | yes |", lines)
+        self.assertIn(
+            "| time of `torch.save` until durable against ours | >= 1 | 0.40 (0.20 - 2.00; n = 3) | NO |", lines
+        )
+        self.assertIn("| an update beside a save against one alone | - | 2.00 (2.00 - 2.00; n = 3) |  |", lines)
+        self.assertEqual(report.save_rows({}), [])
+
     def test_goal_that_is_missed_is_named(self):
         self.assertEqual(report.verdict(1.39, 1.4), (">= 1.4", "NO"))
         self.assertEqual(report.verdict(1.4, 1.4), (">= 1.4", "yes"))

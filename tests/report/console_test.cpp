@@ -157,6 +157,51 @@ TEST(Console, GoldenEvaluationAndEvent) {
             "precision: chosen bf16, ratio 2.1\n");
 }
 
+TEST(Console, GoldenEvaluationWithAnAverage) {
+  Capture out;
+  ConsoleSink sink(out.file(), {});
+  sink.eval({.update = 469,
+             .epoch = 2,
+             .val_loss = 0.43118,
+             .val_acc = 0.8435,
+             .val_top5 = 0.9967,
+             .time_eval = 0.25,
+             .ema_val_loss = 0.4,
+             .ema_val_acc = 0.85125});
+  EXPECT_EQ(out.text(),
+            "Epoch 3 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | top-5 0.9967 | ema_val_acc 0.8512 | "
+            "0.2 s\n");
+}
+
+TEST(Console, GoldenEventsOfAResumedRun) {
+  Capture out;
+  ConsoleSink sink(out.file(), {});
+  sink.event({.name = "resume",
+              .update = 120,
+              .fields = {{"from", "runs/a/checkpoints/step-00000120"}, {"window", "124"}}});
+  sink.event({.name = "resume",
+              .update = 120,
+              .fields = {{"from", "step-00000120"}, {"window", "124"}, {"left", "349 updates to go"}}});
+  sink.event({.name = "changed", .fields = {{"key", "workers"}, {"before", "1"}, {"now", "2"}}});
+  EXPECT_EQ(out.text(),
+            "resumed from runs/a/checkpoints/step-00000120 at window 124\n"
+            "resumed from step-00000120 at window 124: 349 updates to go\n"
+            "changed: workers was 1, is 2\n");
+}
+
+// Any other event is its name and its fields, whatever they are; without fields, its name.
+TEST(Console, GoldenEventsThatHaveNoWordsOfTheirOwn) {
+  Capture out;
+  ConsoleSink sink(out.file(), {});
+  sink.event({.name = "checkpoint failed", .update = 7, .fields = {{"error", "cannot write x: full"}}});
+  sink.event({.name = "rollback", .update = 7, .fields = {{"to", "5"}, {"why", "loss spike"}}});
+  sink.event({.name = "pause"});
+  EXPECT_EQ(out.text(),
+            "checkpoint failed: error cannot write x: full\n"
+            "rollback: to 5, why loss spike\n"
+            "pause\n");
+}
+
 TEST(Console, GoldenLastLine) {
   Capture out;
   ConsoleSink sink(out.file(), {});

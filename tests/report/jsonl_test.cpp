@@ -76,6 +76,18 @@ TEST(JsonlRow, GoldenEvaluationHasNoLossAndNoLr) {
             "\"time_eval\":0,\"best\":false}");
 }
 
+TEST(JsonlRow, GoldenEvaluationOfAnAverage) {
+  const EvalRow row{.update = 469,
+                    .val_loss = 0.5,
+                    .samples = 10000,
+                    .best = true,
+                    .ema_val_loss = 0.25,
+                    .ema_val_acc = std::nan("")};
+  EXPECT_EQ(eval_row_json(row),
+            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0,\"val_top5\":0,\"val_samples\":10000,"
+            "\"time_eval\":0,\"best\":true,\"ema_val_loss\":0.25,\"ema_val_acc\":\"NaN\"}");
+}
+
 TEST(JsonlRow, GoldenEventBeginsWithItsName) {
   EXPECT_EQ(
       event_row_json({.name = "precision", .update = 0, .fields = {{"chosen", "bf16"}, {"why", "2.1 x"}}}),

@@ -35,10 +35,6 @@ void save_model(FileSystem& file_system, const std::string& path, const torch::n
 uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
                     const ModelInfo& info);
 
-// The same of parameters and buffers by name. Returns the bytes of the file.
-uint64_t save_model(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
-                    const ModelInfo& info);
-
 struct LoadedModel {
   ModelInfo info;
   Task task;  // on the CPU, with the file's weights
