@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "base/out_of_memory.h"
 #include "gradstep/data/sampler.h"
 #include "model/mode_guard.h"
 
@@ -52,6 +53,25 @@ EvalResult result_of(const Sums& sums) {
   return result;
 }
 
+struct Scored {
+  at::Tensor scores;   // (n, classes) fp32
+  at::Tensor targets;  // (n)
+};
+
+// Samples first to end; nothing where memory ran out for more than one. The failed try's memory is free then.
+std::optional<Scored> score_within_memory(const Task& task, const Dataset& dataset, int64_t first,
+                                          int64_t end, at::Device device) {
+  try {
+    const Batch batch = dataset.gather(at::arange(first, end));
+    const at::Tensor inputs = batch.inputs.to(device);
+    return Scored{task.forward(task.prepare ? task.prepare(inputs) : inputs).to(at::kFloat),
+                  batch.targets.to(device)};
+  } catch (const std::exception& error) {
+    if (end - first == 1 || !is_out_of_memory(error)) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, const EvaluateOptions& options) {
@@ -60,21 +80,24 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   const ModeGuard eval_mode(*task.module, /*training=*/false);
   for (at::Tensor& buffer : task.module->buffers()) world.broadcast(buffer, /*root=*/0);
   const AutocastGuard autocast(device.type(), options.precision, /*cache=*/false);
-  const int64_t batch_size = options.batch_size > 0 ? options.batch_size : kDefaultBatch;
+  int64_t batch_size = options.batch_size > 0 ? options.batch_size : kDefaultBatch;
   const Range part = array_split(dataset.size(), world.size(), world.rank());
   Sums sums(dataset.spec().num_classes, device);
   bool complete = true;
-  for (int64_t first = part.begin; first < part.end; first += batch_size) {
+  for (int64_t first = part.begin; first < part.end;) {
     if (options.should_stop && options.should_stop()) {
       complete = false;
       break;
     }
-    const Batch batch = dataset.gather(at::arange(first, std::min(first + batch_size, part.end)));
-    const at::Tensor inputs = batch.inputs.to(device);
-    const at::Tensor targets = batch.targets.to(device);
-    const at::Tensor scores = task.forward(task.prepare ? task.prepare(inputs) : inputs).to(at::kFloat);
-    sums.add(scores, targets);
-    if (options.on_batch) options.on_batch(first, scores, targets);
+    const int64_t end = std::min(first + batch_size, part.end);
+    const std::optional<Scored> scored = score_within_memory(task, dataset, first, end, device);
+    if (!scored) {
+      batch_size = std::max<int64_t>((end - first) / 2, 1);
+      continue;
+    }
+    sums.add(scored->scores, scored->targets);
+    if (options.on_batch) options.on_batch(first, scored->scores, scored->targets);
+    first = end;
   }
   world.all_reduce_sum(sums.values);
   EvalResult result = result_of(sums);

@@ -36,8 +36,8 @@ struct EvalResult {
 
 // Each rank takes a contiguous part, and the buffers (batch norm statistics) of rank 0, which it keeps. The
 // module is in evaluation mode meanwhile, and each part of it in its former mode afterwards; gradients,
-// random numbers and the training's autocast cache are not touched. The loss has no label smoothing. Waits
-// for the device.
+// random numbers and the training's autocast cache are not touched. The loss has no label smoothing. Where
+// memory runs out for a batch it is halved. Waits for the device.
 [[nodiscard]] EvalResult evaluate(const Task& task, const Dataset& dataset, World& world,
                                   const EvaluateOptions& options = {});
 
