@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 #include "gradstep/run/checkpoint.h"
 #include "run/disk_room.h"
@@ -124,22 +125,18 @@ class Checkpointer::Impl {
     Job job{.request = request, .key = key_of(state), .start = start};
     job.writes = job.key != saved_;
     job.outcome.update = state.engine.counters.updates;
-    bool has_work = job.writes || request.best || request.export_model;
+    if (!job.writes && !request.best && !request.export_model) return finish(job, job.outcome);
     try {
-      if (has_work) staging_.copy(state, job.writes);
-    } catch (...) {
+      staging_.copy(state, job.writes);
+    } catch (const std::exception& error) {
+      if (is_out_of_memory(error)) return save_without_copy(state, job);
       job.outcome.error = current_error(job.outcome.diverged);
-      has_work = false;
+      return finish(job, job.outcome);
     }
     job.outcome.stall_seconds = seconds_since(start);
     const std::lock_guard lock(mutex_);
-    if (has_work) {
-      job_ = std::move(job);
-      changed_.notify_all();
-    } else {
-      job.outcome.seconds = job.outcome.stall_seconds;
-      outcomes_.push_back(std::move(job.outcome));
-    }
+    job_ = std::move(job);
+    changed_.notify_all();
   }
 
   void note_saved(const TrainState& state) {
@@ -202,29 +199,44 @@ class Checkpointer::Impl {
     while (changed_.wait(lock, stop, [&] { return job_.has_value(); })) {
       lock.unlock();
       // save() waits while there is a job: it is ours alone.
-      SaveOutcome outcome = run(*job_);
+      SaveOutcome outcome = run(staging_.state(), *job_);
       lock.lock();
-      if (outcome.error.empty() && job_->writes) {
-        saved_ = job_->key;
-        recent_seconds_.push_back(outcome.seconds);
-        if (recent_seconds_.size() > kRecentSaves) recent_seconds_.pop_front();
-      }
-      outcomes_.push_back(std::move(outcome));
+      note(*job_, std::move(outcome));
       job_.reset();
       changed_.notify_all();
     }
   }
 
-  SaveOutcome run(const Job& job) {
+  // REQUIRES: the lock is held.
+  void note(const Job& job, SaveOutcome outcome) {
+    if (outcome.error.empty() && job.writes) {
+      saved_ = job.key;
+      recent_seconds_.push_back(outcome.seconds);
+      if (recent_seconds_.size() > kRecentSaves) recent_seconds_.pop_front();
+    }
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  // Nothing was handed over: the outcome is known to the caller's thread.
+  void finish(const Job& job, SaveOutcome outcome) {
+    outcome.stall_seconds = outcome.seconds = seconds_since(job.start);
+    const std::lock_guard lock(mutex_);
+    note(job, std::move(outcome));
+  }
+
+  // Where no memory is left for a copy the run waits, and its own tensors are written.
+  void save_without_copy(const TrainState& state, const Job& job) { finish(job, run(state, job)); }
+
+  SaveOutcome run(const TrainState& state, const Job& job) {
     SaveOutcome outcome = job.outcome;
     try {
-      outcome.bytes = write(staging_.state(), job);
+      outcome.bytes = write(state, job);
     } catch (...) {
       outcome.error = current_error(outcome.diverged);
     }
     outcome.seconds = seconds_since(job.start);
     // A file of 100 MB takes some 20 ms to remove; the new one is durable before.
-    if (outcome.error.empty() && job.writes) remove_old(staging_.state());
+    if (outcome.error.empty() && job.writes) remove_old(state);
     return outcome;
   }
 

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
+#include "gradstep/base/memory_limit.h"
 #include "gradstep/run/checkpoint.h"
 #include "support/message_of.h"
 #include "support/small_run.h"
@@ -147,6 +148,30 @@ TEST(Averages, TurnedOnInTheMiddleTheyBeginAsTheParameters) {
   ASSERT_EQ(after.ema.size(), 4U);
   const at::Tensor expected = before.model[0].second.lerp(after.model[0].second, 1 - 0.9);
   EXPECT_TRUE(same_bytes(after.ema[0].second, expected));
+}
+
+// The limit comes in the midst of the run, below what any window or a copy for saving takes.
+TEST(Ends, F9_OutOfMemoryLeavesTheStateOfTheLastWholeWindow) {
+  SmallRun whole(40);
+  whole.config.max_steps = 9;
+  whole.run();
+  SmallRun run(40);
+  run.config.max_steps = 9;
+  run.config.save_interval = {};
+  run.sink.on_window = [](const WindowRow& row) {
+    if (row.step.window == 5) limit_tensor_memory(tensor_memory_bytes() + 64);
+  };
+  try {
+    run.run();
+    ADD_FAILURE() << "did not run out of memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory) << error.what();
+  }
+  limit_tensor_memory(0);
+  EXPECT_EQ(newest(run).engine.counters.updates, 5);
+  run.sink.on_window = {};
+  go_on(run);
+  EXPECT_EQ(first_difference(newest(run), newest(whole)), "");
 }
 
 TEST(Names, C12_StateThatBelongsToAnotherNameIsRefused) {
