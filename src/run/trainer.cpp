@@ -7,6 +7,7 @@
 #include "gradstep/base/machine.h"
 #include "gradstep/run/black_box.h"
 #include "gradstep/run/evaluator.h"
+#include "run/agreement.h"
 #include "run/drift.h"
 #include "run/row_clock.h"
 #include "run/run_progress.h"
@@ -28,13 +29,6 @@ class Trainer::Impl {
 
  private:
   using Fields = std::vector<std::pair<std::string, std::string>>;
-  // What all ranks act on alike between two windows: rank 0's clock, and anyone's wish to stop.
-  struct Facts {
-    double seconds = 0;  // of training
-    std::optional<ExitCode> stop{};
-  };
-  [[nodiscard]] Facts agree() const;
-
   void begin();
   // Does what is due; false where the run is over.
   bool go_on();
@@ -117,7 +111,10 @@ void Trainer::Impl::begin() {
 }
 
 bool Trainer::Impl::go_on() {
-  facts_ = agree();
+  facts_ = agree({.seconds = clock_.seconds(),
+                  .time_is_over = time_is_over(),
+                  .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt},
+                 setup_.device, setup_.world);
   if (!facts_.stop && run_.samples > 0 && run_.evals.due(elapsed())) evaluate_now();
   if (best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()))) save(/*export_model=*/false);
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
@@ -188,6 +185,7 @@ void Trainer::Impl::leave_black_box(const Window& window, const StepReport& step
 void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) {
   saver_->wait();
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  setup_.world.barrier();  // what rank 0 wrote is there for all
   const std::string number = std::to_string(step.window);
   if (run_.num_rollbacks >= setup_.config.max_rollbacks) {
     throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
@@ -349,26 +347,6 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
 bool Trainer::Impl::time_is_over() const {
   const double limit = setup_.config.max_time;
   return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
-}
-
-Trainer::Impl::Facts Trainer::Impl::agree() const {
-  Facts facts{.seconds = clock_.seconds()};
-  if (stop_->requested()) facts.stop = stop_->reason();
-  const int64_t size = setup_.world.size();
-  if (size == 1) return facts;
-  // Rank 0's clock, then each rank's reason to stop, or 0.
-  at::Tensor all = at::zeros({1 + size}, at::kDouble);
-  if (writes()) all[0] = facts.seconds;
-  if (facts.stop) all[1 + setup_.world.rank()] = static_cast<double>(*facts.stop);
-  all = all.to(setup_.device);
-  setup_.world.all_reduce_sum(all);
-  all = all.cpu();
-  facts.seconds = all[0].item<double>();
-  for (int64_t rank = 0; rank < size && !facts.stop; ++rank) {
-    const double reason = all[1 + rank].item<double>();
-    if (reason != 0) facts.stop = static_cast<ExitCode>(static_cast<int>(reason));
-  }
-  return facts;
 }
 
 void Trainer::Impl::event(const std::string& name, const Fields& fields) {
