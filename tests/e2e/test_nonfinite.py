@@ -110,7 +110,8 @@ class NonFinite(BrightTest):
         self.assertEqual(checkpoints(self.folder / "run"), [])
 
     def test_killed_between_rollbacks_the_end_is_the_same(self):
-        flags = "--on-nonfinite rollback --max-rollbacks 100 --epochs 25 --keep-checkpoints 2 --hidden 8 --dropout 0.1".split()
+        flags = ["--on-nonfinite", "rollback", "--max-rollbacks", 100, "--epochs", 25]
+        flags += ["--keep-checkpoints", 2, "--dropout", 0.1]
         unbroken(self.bright(*flags, name="whole"))
         kills = kill_at_random(self.bright(*flags, name="killed"), self.folder / "killed", 8, 4, seed=3)
         self.assertGreaterEqual(kills, 4)
@@ -132,10 +133,11 @@ class NonFinite(BrightTest):
 class Spikes(ProgramTest):
     """A low limit makes spikes of ordinary windows."""
 
-    flags = "--epochs 5 --lr 0.01 --save-interval 4 --keep-checkpoints 0 --spike-window 4 --spike-zscore 3".split()
+    flags = ("--epochs", 5, "--lr", 0.01, "--save-interval", 4, "--keep-checkpoints", 0)
+    limits = ("--spike-window", 4, "--spike-zscore", 3)
 
     def spiky(self, *arguments, name="run"):
-        return self.small(*self.flags, "--log-interval", 0, *arguments, name=name)
+        return self.small(*self.flags, *self.limits, "--log-interval", 0, *arguments, name=name)
 
     def test_skip_stop_and_rollback(self):
         self.done(run(*self.spiky("--on-spike", "skip", name="skip")))
