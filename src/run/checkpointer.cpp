@@ -20,6 +20,7 @@
 #include "gradstep/run/checkpoint.h"
 #include "run/disk_room.h"
 #include "run/finite.h"
+#include "run/leftover.h"
 #include "run/staging.h"
 
 namespace gradstep {
@@ -173,13 +174,6 @@ class Checkpointer::Impl {
     bool writes = true;  // else only the exports
     SaveOutcome outcome{};
   };
-
-  // Only what this class writes beside the checkpoints.
-  static bool is_leftover(const std::string& name) {
-    return name.starts_with(".rate.tmp-") || name.starts_with(".best.safetensors.tmp-") ||
-           name.starts_with(".best-ema.safetensors.tmp-") || name.starts_with(".model.safetensors.tmp-") ||
-           name.starts_with(".model-ema.safetensors.tmp-");
-  }
 
   void tidy() {
     tidy_checkpoints(file_system_, options_.output_dir);

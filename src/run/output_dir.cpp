@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "gradstep/base/error.h"
+#include "run/leftover.h"
 
 namespace gradstep {
 namespace {
@@ -82,7 +83,7 @@ void check_content(const std::string& dir, OutputDir::Use use) {
     const std::string name = entry.path().filename().string();
     run = run || name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
           name == "checkpoints";
-    foreign = foreign || name != kLockName;
+    foreign = foreign || (name != kLockName && !is_leftover(name));
   }
   if (run && use == OutputDir::Use::kNew) {
     throw ConfigError("--output-dir " + dir +

@@ -80,6 +80,9 @@ bool is_uninitialised(std::string_view op) {
 // These overwrite their first input whatever it holds, which may be memory that was never filled.
 bool overwrites_first_input(std::string_view op) { return op == "aten::copy_" || op == "aten::fill_"; }
 
+// These hand on what they get. A product asks it of the memory of its result before it fills it.
+bool hands_on(std::string_view op) { return op == "aten::resolve_conj" || op == "aten::resolve_neg"; }
+
 std::string describe(std::string_view op, const std::string& parameter, const std::string& last_parameter) {
   std::string text(op);
   if (!parameter.empty()) return text + " with parameter " + parameter + " (" + place_of(parameter) + ")";
@@ -103,6 +106,7 @@ struct OpContext final : at::ObserverContext {
 };
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
+  if (hands_on(op.name())) return nullptr;
   const at::DisableRecordFunctionGuard own_ops_are_not_watched;
   Watch& state = watch();
   const std::lock_guard<std::mutex> lock(state.mutex);
