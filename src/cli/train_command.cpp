@@ -74,10 +74,11 @@ int run_train(const RunConfig& asked, StopToken& stop) {
   std::optional<OutputDir> folder;
   open_folder(config, folder);
   const OutputDir& dir = *folder;
-  const std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
+  std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
   if (found) config = take_settled(config, found->state.config);
   Trainer trainer(config, world);
   if (found) trainer.resume(*found);
+  found.reset();  // its tensors would be a second copy of the state until the end
   const std::vector<std::string> about_output = trainer.prepare_output(posix_file_system(), dir.path());
   show_plan(config, trainer);
   warn(about_output);

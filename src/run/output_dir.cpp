@@ -71,6 +71,11 @@ int lock(const std::string& dir) {
   }
 }
 
+// What a start leaves behind that was killed while it wrote its first files (io/atomic_write.cpp).
+bool is_temporary(const std::string& name) {
+  return name.starts_with(".config.toml.tmp-") || name.starts_with(".rate.tmp-");
+}
+
 void check_content(const std::string& dir, OutputDir::Use use) {
   bool foreign = false;
   bool run = false;
@@ -82,7 +87,7 @@ void check_content(const std::string& dir, OutputDir::Use use) {
     const std::string name = entry.path().filename().string();
     run = run || name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
           name == "checkpoints";
-    foreign = foreign || name != kLockName;
+    foreign = foreign || (name != kLockName && !is_temporary(name));
   }
   if (run && use == OutputDir::Use::kNew) {
     throw ConfigError("--output-dir " + dir +

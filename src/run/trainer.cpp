@@ -31,6 +31,7 @@ class Trainer::Impl {
   // What all ranks act on alike between two windows: rank 0's clock, and anyone's wish to stop.
   struct Facts {
     double seconds = 0;  // of training
+    bool time_is_over = false;
     std::optional<ExitCode> stop{};
   };
   [[nodiscard]] Facts agree() const;
@@ -118,11 +119,15 @@ void Trainer::Impl::begin() {
 
 bool Trainer::Impl::go_on() {
   facts_ = agree();
-  if (!facts_.stop && run_.samples > 0 && run_.evals.due(elapsed())) evaluate_now();
-  if (best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()))) save(/*export_model=*/false);
+  const bool eval_due = !facts_.stop && run_.samples > 0 && run_.evals.due(elapsed());
+  if (eval_due) evaluate_now();
+  const bool save_due = best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
+  if (save_due) save(/*export_model=*/false);
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  // These take long. An evaluation that a stop cut short is made at this very window after going on.
+  if (eval_due || save_due) facts_ = agree();
   return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
-         !time_is_over();
+         !facts_.time_is_over;
 }
 
 void Trainer::Impl::consume(const Window& window) {
@@ -282,8 +287,7 @@ void Trainer::Impl::save_after_error() noexcept {
   }
 }
 
-// A run with nothing left to do is done, whoever asked it to stop in its last moment, and however its last
-// evaluation came out.
+// A run with nothing left to do is done, whoever asked it to stop, and however its last evaluation came out.
 std::string Trainer::Impl::end_reason() const {
   if (length_reached() && measured_last_update()) return "done";
   if (facts_.stop) return stop_name(*facts_.stop);
@@ -352,20 +356,22 @@ bool Trainer::Impl::time_is_over() const {
 }
 
 Trainer::Impl::Facts Trainer::Impl::agree() const {
-  Facts facts{.seconds = clock_.seconds()};
+  Facts facts{.seconds = clock_.seconds(), .time_is_over = time_is_over()};
   if (stop_->requested()) facts.stop = stop_->reason();
   const int64_t size = setup_.world.size();
   if (size == 1) return facts;
-  // Rank 0's clock, then each rank's reason to stop, or 0.
-  at::Tensor all = at::zeros({1 + size}, at::kDouble);
+  // Rank 0's clock and limit, then each rank's reason to stop, or 0.
+  at::Tensor all = at::zeros({2 + size}, at::kDouble);
   if (writes()) all[0] = facts.seconds;
-  if (facts.stop) all[1 + setup_.world.rank()] = static_cast<double>(*facts.stop);
+  if (writes() && facts.time_is_over) all[1] = 1;
+  if (facts.stop) all[2 + setup_.world.rank()] = static_cast<double>(*facts.stop);
   all = all.to(setup_.device);
   setup_.world.all_reduce_sum(all);
   all = all.cpu();
   facts.seconds = all[0].item<double>();
+  facts.time_is_over = all[1].item<double>() != 0;
   for (int64_t rank = 0; rank < size && !facts.stop; ++rank) {
-    const double reason = all[1 + rank].item<double>();
+    const double reason = all[2 + rank].item<double>();
     if (reason != 0) facts.stop = static_cast<ExitCode>(static_cast<int>(reason));
   }
   return facts;
