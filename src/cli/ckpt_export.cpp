@@ -39,17 +39,9 @@ void refuse_to_replace(const CkptExportOptions& options) {
   throw ConfigError(options.file + ": is there already; give another name, or --force to replace it");
 }
 
-// Buffers have no averages: they stay as they are, so that the result is a whole state_dict.
 NamedTensors averaged(const FoundCheckpoint& found) {
-  if (found.state.ema.empty()) {
-    throw ConfigError(found.path + ": has no averages for --ema; the run was made without train --ema DECAY");
-  }
-  const std::map<std::string, at::Tensor> averages(found.state.ema.begin(), found.state.ema.end());
-  NamedTensors tensors = found.state.model;
-  for (auto& [name, tensor] : tensors) {
-    if (const auto average = averages.find(name); average != averages.end()) tensor = average->second;
-  }
-  return tensors;
+  if (!found.state.ema.empty()) return with_averages(found.state);
+  throw ConfigError(found.path + ": has no averages for --ema; the run was made without train --ema DECAY");
 }
 
 Weights load_weights(const CkptExportOptions& options) {

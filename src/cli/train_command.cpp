@@ -82,7 +82,7 @@ int run_train(const RunConfig& asked, StopToken& stop) {
   const std::vector<std::string> about_output = trainer.prepare_output(posix_file_system(), dir.path());
   show_plan(config, trainer);
   warn(about_output);
-  write_config(trainer.settled_config(), dir);
+  if (!trainer.nothing_left()) write_config(trainer.settled_config(), dir);
   SinkList sinks;
   sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
   sinks.add(

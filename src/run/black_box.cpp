@@ -7,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
+#include "gradstep/run/model_file.h"
 #include "gradstep/step/non_finite.h"
 #include "run/black_box_json.h"
 #include "run/model_metadata.h"
@@ -16,13 +17,6 @@ namespace {
 
 constexpr const char* kKey = "gradstep.black_box";
 constexpr const char* kNotFinite = "not finite";
-
-NamedTensors live_tensors(const torch::nn::Module& module) {
-  NamedTensors tensors;
-  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value().detach());
-  for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value().detach());
-  return tensors;
-}
 
 // This rank by itself: an examination needs the others for nothing but their number of samples.
 class OneOfWorld final : public World {
@@ -67,7 +61,7 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
                .modules = report.modules,
                .rank = rank,
                .total_samples = report.samples,
-               .model = live_tensors(*engine.task().module),
+               .model = model_tensors(*engine.task().module),
                .engine = engine.state(),
                .loss = report.loss,
                .grad_norm = report.grad_norm,

@@ -8,6 +8,7 @@
 #include "gradstep/base/error.h"
 #include "run/flag_table.h"
 #include "run/json_object.h"
+#include "run/state_json.h"
 
 namespace gradstep {
 namespace {
@@ -28,29 +29,6 @@ Json engine_json(const EngineState& engine) {
           {"loss_scale", engine.loss_scale},
           {"num_good_updates", engine.num_good_updates},
           {"micro_batch", engine.micro_batch}};
-}
-
-EngineState read_engine(const JsonObject& object) {
-  EngineState engine;
-  engine.counters = {.windows = object.integer("windows"),
-                     .updates = object.integer("updates"),
-                     .skipped_total = object.integer("skipped_total"),
-                     .skips_in_a_row = object.integer("skips_in_a_row")};
-  engine.loss_scale = object.finite("loss_scale");
-  engine.num_good_updates = object.integer("num_good_updates", 0, INT32_MAX);
-  engine.micro_batch = object.integer("micro_batch", 1);
-  return engine;
-}
-
-RunConfig read_config(const JsonObject& document) {
-  RunConfig config;
-  const JsonObject object = document.object("config");
-  for (const Flag<RunConfig>& flag : train_flags()) {
-    const std::string& key = flag.info.key;
-    if (object.has(key) && !flag.set(config, object.text(key)))
-      object.fail(key, "must be " + flag.info.expects);
-  }
-  return config;
 }
 
 template <typename Value, typename Parse>

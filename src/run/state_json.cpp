@@ -9,7 +9,6 @@
 #include "io/safetensors_image.h"
 #include "report/json_text.h"
 #include "run/flag_table.h"
-#include "run/json_object.h"
 #include "run/manifest.h"
 
 namespace gradstep {
@@ -63,22 +62,12 @@ void add_engine(Document& document, const EngineState& engine) {
   });
 }
 
-EngineState read_engine(const JsonObject& document) {
-  const JsonObject engine = document.object("engine");
+SpikeHistory read_spikes(const JsonObject& document) {
   const JsonObject spikes = document.object("spikes");
-  EngineState state{
-      .counters = {.windows = engine.integer("windows"),
-                   .updates = engine.integer("updates"),
-                   .skipped_total = engine.integer("skipped_total"),
-                   .skips_in_a_row = engine.integer("skips_in_a_row")},
-      .loss_scale = engine.finite("loss_scale"),
-      .num_good_updates = engine.integer("num_good_updates"),
-      .micro_batch = engine.integer("micro_batch"),
-      .spikes = {.losses = spikes.finites("losses"), .grad_norms = spikes.finites("grad_norms")}};
-  if (state.spikes.losses.size() != state.spikes.grad_norms.size()) {
+  SpikeHistory history{.losses = spikes.finites("losses"), .grad_norms = spikes.finites("grad_norms")};
+  if (history.losses.size() != history.grad_norms.size())
     spikes.fail("grad_norms", "expected as many as losses");
-  }
-  return state;
+  return history;
 }
 
 std::string eval_text(const std::optional<EvalRow>& row) {
@@ -159,6 +148,20 @@ std::vector<TensorSpec> read_tensors(const JsonObject& document, const std::stri
   return specs;
 }
 
+}  // namespace
+
+EngineState read_engine(const JsonObject& engine) {
+  // The scaler counts its good updates in 32 bits.
+  constexpr int64_t kMostGoodUpdates = std::numeric_limits<int32_t>::max();
+  return {.counters = {.windows = engine.integer("windows"),
+                       .updates = engine.integer("updates"),
+                       .skipped_total = engine.integer("skipped_total"),
+                       .skips_in_a_row = engine.integer("skips_in_a_row")},
+          .loss_scale = engine.finite("loss_scale"),
+          .num_good_updates = engine.integer("num_good_updates", 0, kMostGoodUpdates),
+          .micro_batch = engine.integer("micro_batch", 1)};
+}
+
 RunConfig read_config(const JsonObject& document) {
   RunConfig config;
   const JsonObject inner = document.object("config");
@@ -170,8 +173,6 @@ RunConfig read_config(const JsonObject& document) {
   }
   return config;
 }
-
-}  // namespace
 
 std::vector<TensorSpec> tensor_specs(const NamedTensors& tensors) {
   std::vector<TensorSpec> specs;
@@ -235,7 +236,8 @@ StateFile parse_state(const std::string& path, std::string_view text) {
   state.version = written_by.text("version");
   state.git_commit = written_by.text("git_commit");
   state.torch_version = written_by.text("torch_version");
-  state.engine = read_engine(document);
+  state.engine = read_engine(document.object("engine"));
+  state.engine.spikes = read_spikes(document);
   const JsonObject next = document.object("next");
   state.next = {next.integer("epoch"), next.integer("index"), next.integer("number")};
   const JsonObject progress = document.object("progress");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gradstep/run/train_state.h"
+#include "run/json_object.h"
 
 namespace gradstep {
 
@@ -31,6 +32,10 @@ struct StateFile {
 // Throws CheckpointError naming `path` and the key that is missing, of the wrong type or out of range. Keys
 // it does not know are ignored; a setting that is missing in "config" has its default.
 [[nodiscard]] StateFile parse_state(const std::string& path, std::string_view text);
+
+// Parts that a black box has too: an engine but for its spike history, and the settings under "config".
+[[nodiscard]] EngineState read_engine(const JsonObject& engine);
+[[nodiscard]] RunConfig read_config(const JsonObject& document);
 
 [[nodiscard]] std::vector<TensorSpec> tensor_specs(const NamedTensors& tensors);
 

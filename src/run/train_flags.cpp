@@ -270,7 +270,7 @@ void add_output(Flags& flags) {
                              .group = kOutput,
                              .short_name = 'o',
                              .metavar = "DIR",
-                             .help = "Folder for config.toml, metrics.jsonl and the model.",
+                             .help = "Folder for config.toml, metrics.jsonl, checkpoints and the model.",
                              .default_text = "runs/<dataset>-<model>-<time>"},
                             &RunConfig::output_dir));
   flags.push_back(
@@ -284,7 +284,7 @@ void add_output(Flags& flags) {
                                 .on_resume = OnResume::kFree,
                                 .group = kOutput,
                                 .metavar = "N",
-                                .help = "Stop after N evaluations without a better val_acc; 0: off."},
+                                .help = "Stop after N evaluations without a better --best-metric; 0: off."},
                                &RunConfig::early_stop_patience, kCountOrZero));
   flags.push_back(integer_flag({.key = "log_interval",
                                 .on_resume = OnResume::kFree,

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <map>
+
 #include "gradstep/base/error.h"
 #include "gradstep/run/checkpoint.h"
 #include "gradstep/run/model_file.h"
@@ -27,6 +29,26 @@ TrainState capture_engine(Engine& engine) {
   state.ema = engine.ema().tensors();
   state.engine = engine.state();
   return state;
+}
+
+NamedTensors with_averages(const TrainState& state) {
+  const std::map<std::string, at::Tensor> averages(state.ema.begin(), state.ema.end());
+  std::map<const void*, at::Tensor> by_memory;  // a tied parameter has its average under one name only
+  for (const auto& [name, tensor] : state.model) {
+    const auto average = averages.find(name);
+    if (average != averages.end() && tensor.numel() > 0)
+      by_memory.emplace(tensor.const_data_ptr(), average->second);
+  }
+  NamedTensors model = state.model;
+  for (auto& [name, tensor] : model) {
+    const auto named = averages.find(name);
+    const auto tied = by_memory.find(tensor.const_data_ptr());
+    if (named != averages.end())
+      tensor = named->second;
+    else if (tied != by_memory.end() && tied->second.sizes() == tensor.sizes())
+      tensor = tied->second;
+  }
+  return model;
 }
 
 void restore_engine(const std::string& where, const TrainState& state, Engine& engine) {

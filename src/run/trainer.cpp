@@ -25,6 +25,8 @@ class Trainer::Impl {
   std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
+  [[nodiscard]] bool nothing_left() const { return length_reached() || run_.best.out_of_patience(); }
+
   RunSetup setup_;
 
  private:
@@ -32,6 +34,7 @@ class Trainer::Impl {
   void begin();
   // Does what is due; false where the run is over.
   bool go_on();
+  void look_around();  // brings facts_ up to date, on all ranks alike
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);
   // Writes the black box of a window that was skipped: of the first one, and of the first that is no scaler's
@@ -77,6 +80,7 @@ class Trainer::Impl {
   double window_seconds_ = 0;                                 // that the slowest recent window took
   bool best_unsaved_ = false;
   bool reports_are_whole_ = true;
+  bool changed_ = true;          // since the checkpoint of this folder that the run goes on from
   bool overflow_boxed_ = false;  // a black box was left in this start
   bool trouble_boxed_ = false;
 };
@@ -111,19 +115,28 @@ void Trainer::Impl::begin() {
 }
 
 bool Trainer::Impl::go_on() {
+  look_around();
+  const bool eval_due = !facts_.stop && run_.samples > 0 && run_.evals.due(elapsed());
+  if (eval_due) evaluate_now();
+  const bool save_due = best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
+  if (save_due) save(/*export_model=*/false);
+  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  // These take long. An evaluation that a stop cut short is made at this very window after going on.
+  if (eval_due || save_due) look_around();
+  return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
+         !facts_.time_is_over;
+}
+
+void Trainer::Impl::look_around() {
   facts_ = agree({.seconds = clock_.seconds(),
                   .time_is_over = time_is_over(),
                   .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt},
                  setup_.device, setup_.world);
-  if (!facts_.stop && run_.samples > 0 && run_.evals.due(elapsed())) evaluate_now();
-  if (best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()))) save(/*export_model=*/false);
-  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
-  return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
-         !time_is_over();
 }
 
 void Trainer::Impl::consume(const Window& window) {
   clock_.data_ready();
+  changed_ = true;
   const SteppedOver* known = run_.stepped_over_at(setup_.engine.counters().windows + 1);
   WindowRow row{.step = known ? setup_.engine.step_over(window) : setup_.engine.step(window)};
   if (known) {
@@ -229,6 +242,7 @@ void Trainer::Impl::evaluate_now() {
     row.ema_val_loss = averaged.loss;
     row.ema_val_acc = averaged.accuracy;
   }
+  changed_ = true;
   row.time_eval = pause.seconds();
   run_.best.offer(row);
   best_unsaved_ = best_unsaved_ || row.best;
@@ -252,9 +266,9 @@ void Trainer::Impl::save(bool export_model) {
 
 RunEnd Trainer::Impl::finish() {
   // A loss that nobody measured at the last update is measured now, unless somebody wants to leave.
-  const bool complete = length_reached() || run_.best.out_of_patience();
-  if (complete && !facts_.stop && !measured_last_update()) evaluate_now();
-  save(/*export_model=*/true);
+  if (nothing_left() && !facts_.stop && !measured_last_update()) evaluate_now();
+  // What a finished run left stays as it is, whatever flags this start was given.
+  if (changed_ || !std::filesystem::exists(output_dir_ + "/model.safetensors")) save(/*export_model=*/true);
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/true); });
   RunEnd end{.update = setup_.engine.counters().updates,
              .total_updates = setup_.length.total_updates,
@@ -280,8 +294,7 @@ void Trainer::Impl::save_after_error() noexcept {
   }
 }
 
-// A run with nothing left to do is done, whoever asked it to stop in its last moment, and however its last
-// evaluation came out.
+// A run with nothing left to do is done, whoever asked it to stop, and however its last evaluation came out.
 std::string Trainer::Impl::end_reason() const {
   if (length_reached() && measured_last_update()) return "done";
   if (facts_.stop) return stop_name(*facts_.stop);
@@ -318,7 +331,7 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
   first_events_.push_back({"resume",
                            {{"from", found.path},
                             {"window", std::to_string(state.engine.counters.windows)},
-                            {"left", length_reached() ? "nothing left to do" : ""}}});
+                            {"left", nothing_left() ? "nothing left to do" : ""}}});
   for (const std::string& broken : found.broken) {
     setup_.warnings.push_back("a checkpoint is broken and was passed over: " + broken);
     first_events_.push_back({"broken checkpoint", {{"what", broken}}});
@@ -360,6 +373,7 @@ Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->setup_.plan; }
 RunConfig Trainer::settled_config() const { return impl_->setup_.config; }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->setup_.warnings; }
+bool Trainer::nothing_left() const { return impl_->nothing_left(); }
 void Trainer::resume(const FoundCheckpoint& checkpoint) { impl_->resume(checkpoint); }
 std::vector<std::string> Trainer::prepare_output(FileSystem& file_system, const std::string& output_dir) {
   return impl_->prepare_output(file_system, output_dir);

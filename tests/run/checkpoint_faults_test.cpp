@@ -12,11 +12,9 @@
 #include "gradstep/io/hash.h"
 #include "gradstep/run/checkpoint.h"
 #include "run/manifest.h"
-#include "run/state_json.h"
-#include "support/failing_file_system.h"
-#include "support/full_state.h"
 #include "support/memory_file_system.h"
 #include "support/message_of.h"
+#include "support/saves.h"
 #include "support/scratch_dir.h"
 
 namespace gradstep::testing {
@@ -30,10 +28,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-bool is(const TrainState& read, const TrainState& expected) {
-  return compare_states(read, expected).empty() && format_state(read) == format_state(expected);
-}
-
 // The files of a disk in memory, put into a real folder.
 void dump(const MemoryFileSystem& disk, const std::string& prefix, const ScratchDir& dir) {
   for (const auto& [path, content] : disk.files()) {
@@ -42,9 +36,6 @@ void dump(const MemoryFileSystem& disk, const std::string& prefix, const Scratch
     std::ofstream(to, std::ios::binary) << content;
   }
 }
-
-// Of the disk, but quick.
-FailingFileSystem quick_disk() { return FailingFileSystem(posix_file_system(), /*syncs=*/false); }
 
 void save(const std::string& output_dir, const TrainState& state) {
   FailingFileSystem disk = quick_disk();

@@ -98,6 +98,14 @@ TEST(OutputDir, FilesOfSomebodyElseAreLeftAlone) {
   }
 }
 
+TEST(OutputDir, LeftoversOfAStartThatWasKilledAreNobodyElses) {
+  const ScratchDir scratch;
+  for (const char* name : {".config.toml.tmp-4711-0", ".rate.tmp-4711", ".gradstep.lock"})
+    scratch.write(name, "");
+  EXPECT_NO_THROW(OutputDir(scratch.path(), OutputDir::Use::kGoOn));
+  EXPECT_NO_THROW(OutputDir(scratch.path(), OutputDir::Use::kNew));
+}
+
 TEST(OutputDir, ASecondUserIsToldWhoHasIt) {
   const ScratchDir scratch;
   const OutputDir dir(scratch.file("run"));

@@ -191,6 +191,8 @@ TEST(StateJson, RangesAreChecked) {
     }
   }
   EXPECT_THAT(refusal(with("/run/world_size", 0)), HasSubstr("run.world_size"));
+  EXPECT_THAT(refusal(with("/engine/micro_batch", 0)), HasSubstr("engine.micro_batch"));
+  EXPECT_THAT(refusal(with("/engine/num_good_updates", 2147483648)), HasSubstr("engine.num_good_updates"));
   EXPECT_THAT(refusal(with("/engine/loss_scale", "NaN")), HasSubstr("engine.loss_scale"));
   EXPECT_THAT(refusal(with("/spikes/losses/0", "NaN")), HasSubstr("spikes.losses"));
   EXPECT_THAT(refusal(with("/spikes/losses/3", 1)),

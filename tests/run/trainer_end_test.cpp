@@ -1,5 +1,6 @@
 // How runs end: with the data, by a request to stop, early, or diverged (cases D3, D6); and when they are
 // evaluated.
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 
 #include "gradstep/base/error.h"
+#include "gradstep/run/checkpoint.h"
 #include "support/message_of.h"
 #include "support/small_run.h"
 
@@ -137,6 +139,46 @@ TEST(RunEnds, AStopCutsAnEvaluationShort) {
   EXPECT_TRUE(run.sink.evals.empty());
   EXPECT_FALSE(std::filesystem::exists(run.out.file("best.safetensors")));
   EXPECT_TRUE(std::filesystem::exists(run.out.file("model.safetensors")));
+}
+
+StopToken* g_stop_in_evaluation = nullptr;
+
+// topk is called in evaluations only, once a batch.
+std::unique_ptr<at::ObserverContext> request_in_evaluation(const at::RecordFunction& op) {
+  if (std::string_view(op.name()) == "aten::topk") g_stop_in_evaluation->request(ExitCode::kSigterm);
+  return nullptr;
+}
+
+TEST(RunEnds, AnEvaluationThatAStopCutShortIsMadeAtTheSameUpdateAfterGoingOn) {
+  const auto prepare = [](SmallRun& run) {
+    run.config.epochs = 2;
+    run.config.eval_interval = {2, Interval::Unit::kUpdates};
+  };
+  SmallRun whole(9, 2500);
+  prepare(whole);
+  whole.run();
+  ASSERT_THAT(evaluated_updates(whole.sink), ElementsAre(2, 4, 6));
+
+  SmallRun run(9, 2500);
+  prepare(run);
+  g_stop_in_evaluation = &run.stop;
+  const at::CallbackHandle handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(request_in_evaluation));
+  const RunEnd end = run.run();
+  at::removeCallback(handle);
+  EXPECT_EQ(end.reason, "SIGTERM");
+  EXPECT_EQ(end.update, 2);
+  EXPECT_TRUE(run.sink.evals.empty());
+
+  const std::optional<FoundCheckpoint> found = newest_checkpoint(run.out.path());
+  ASSERT_TRUE(found.has_value());
+  Trainer trainer(run.config, solo());
+  trainer.resume(*found);
+  trainer.run(run.sink, StopToken(), posix_file_system(), run.out.path());
+  EXPECT_THAT(evaluated_updates(run.sink), ElementsAre(2, 4, 6));
+  const auto differences =
+      compare_states(newest_checkpoint(run.out.path())->state, newest_checkpoint(whole.out.path())->state);
+  EXPECT_TRUE(differences.empty()) << differences.front().what << ": " << differences.front().detail;
 }
 
 TEST(RunEnds, ARequestAfterTheLastEvaluationFindsTheRunDone) {

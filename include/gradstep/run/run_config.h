@@ -80,7 +80,7 @@ struct RunConfig {
   // Output
   std::string output_dir{};  // empty: runs/<dataset>-<model>-<time>
   Interval eval_interval{1, Interval::Unit::kEpochs};
-  int64_t early_stop_patience = 0;  // evaluations without a better val_acc; 0: off
+  int64_t early_stop_patience = 0;  // evaluations without a better one by best_metric; 0: off
   int64_t log_interval = 20;        // windows; 0: no lines
   bool quiet = false;
   bool dry_run = false;

@@ -64,6 +64,10 @@ struct TrainState {
 // `samples` and whatever else you want back are yours to fill in. Synchronises the device.
 [[nodiscard]] TrainState capture_engine(Engine& engine);
 
+// The model with its averages in place of the parameters, sharing their memory; buffers as they are. A tied
+// parameter has its average under all its names.
+[[nodiscard]] NamedTensors with_averages(const TrainState& state);
+
 // Copies parameters, buffers, moments and averages by name, then counters, scale and micro-batch. Averages
 // that the state lacks begin as the restored parameters. Throws CheckpointError naming the tensor that does
 // not fit (case C12); the engine is unchanged then. `where` begins the message.

@@ -39,6 +39,10 @@ class Trainer {
   // (case C9). Throws CheckpointError where a tensor does not fit, by name. REQUIRES: before run().
   void resume(const FoundCheckpoint& checkpoint);
 
+  // Whether the run that resume() took over is finished: run() makes no update then, and changes no file but
+  // the rows.
+  [[nodiscard]] bool nothing_left() const;
+
   // Looks at the output folder before the first update, and removes what a killed run left half written.
   // Returns what the user should know. Throws CheckpointError where no checkpoint finds room, with both
   // numbers (case F10). run() does it where it was not done before.
