@@ -115,6 +115,7 @@ TEST(StateJson, EveryFieldComesBack) {
 TEST(StateJson, DoublesComeBackBitForBit) {
   std::mt19937_64 random(1);
   TrainState state;
+  state.engine.micro_batch = 1;
   for (int i = 0; i < 2000; ++i) {
     double value = 0;
     const uint64_t bits = random();
@@ -232,6 +233,7 @@ TEST(StateJson, HostileTexts) {
 
 TEST(StateJson, TextsThatAreNotUtf8LoseTheBytesAtFault) {
   TrainState state;
+  state.engine.micro_batch = 1;
   state.config.data_dir = "/data/\xff";
   EXPECT_EQ(parse_state("s", format_state(state)).state.config.data_dir, "/data/\xef\xbf\xbd");
 }
