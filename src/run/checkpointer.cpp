@@ -177,11 +177,11 @@ class Checkpointer::Impl {
     SaveOutcome outcome{};
   };
 
-  // Only what this class writes beside the checkpoints.
+  // Only what a run writes beside the checkpoints.
   static bool is_leftover(const std::string& name) {
-    return name.starts_with(".rate.tmp-") || name.starts_with(".best.safetensors.tmp-") ||
-           name.starts_with(".best-ema.safetensors.tmp-") || name.starts_with(".model.safetensors.tmp-") ||
-           name.starts_with(".model-ema.safetensors.tmp-");
+    return name.starts_with(".rate.tmp-") || name.starts_with(".config.toml.tmp-") ||
+           name.starts_with(".best.safetensors.tmp-") || name.starts_with(".best-ema.safetensors.tmp-") ||
+           name.starts_with(".model.safetensors.tmp-") || name.starts_with(".model-ema.safetensors.tmp-");
   }
 
   void tidy() {

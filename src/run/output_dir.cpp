@@ -71,6 +71,13 @@ int lock(const std::string& dir) {
   }
 }
 
+// A file that a kill left half written: .<name>.tmp-<process>-<number>, of the first file even.
+bool is_leftover(const std::string& name) {
+  const size_t at = name.rfind(".tmp-");
+  return name.starts_with('.') && at != std::string::npos && at > 0 &&
+         name.find_first_not_of("0123456789-", at + 5) == std::string::npos;
+}
+
 void check_content(const std::string& dir, OutputDir::Use use) {
   bool foreign = false;
   bool run = false;
@@ -82,7 +89,7 @@ void check_content(const std::string& dir, OutputDir::Use use) {
     const std::string name = entry.path().filename().string();
     run = run || name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
           name == "checkpoints";
-    foreign = foreign || name != kLockName;
+    foreign = foreign || (name != kLockName && !is_leftover(name));
   }
   if (run && use == OutputDir::Use::kNew) {
     throw ConfigError("--output-dir " + dir +
