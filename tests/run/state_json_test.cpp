@@ -114,7 +114,8 @@ TEST(StateJson, EveryFieldComesBack) {
 
 TEST(StateJson, DoublesComeBackBitForBit) {
   std::mt19937_64 random(1);
-  TrainState state;
+  TrainState state = full_state();
+  state.engine.spikes.losses.clear();
   for (int i = 0; i < 2000; ++i) {
     double value = 0;
     const uint64_t bits = random();
@@ -190,6 +191,13 @@ TEST(StateJson, RangesAreChecked) {
       EXPECT_THAT(refusal(with(path, value)), HasSubstr("expected a whole number")) << path << value;
     }
   }
+  // Numbers with which the run could only overflow or stop with an error of its own.
+  for (const char* path :
+       {"/engine/updates", "/engine/micro_batch", "/next/epoch", "/next/index", "/run/global_batch"}) {
+    EXPECT_THAT(refusal(with(path, 9223372036854775807)), HasSubstr("expected a whole number")) << path;
+  }
+  EXPECT_THAT(refusal(with("/engine/micro_batch", 0)), HasSubstr("engine.micro_batch"));
+  EXPECT_THAT(refusal(with("/run/global_batch", 0)), HasSubstr("run.global_batch"));
   EXPECT_THAT(refusal(with("/run/world_size", 0)), HasSubstr("run.world_size"));
   EXPECT_THAT(refusal(with("/engine/loss_scale", "NaN")), HasSubstr("engine.loss_scale"));
   EXPECT_THAT(refusal(with("/spikes/losses/0", "NaN")), HasSubstr("spikes.losses"));
@@ -229,7 +237,7 @@ TEST(StateJson, HostileTexts) {
 }
 
 TEST(StateJson, TextsThatAreNotUtf8LoseTheBytesAtFault) {
-  TrainState state;
+  TrainState state = full_state();
   state.config.data_dir = "/data/\xff";
   EXPECT_EQ(parse_state("s", format_state(state)).state.config.data_dir, "/data/\xef\xbf\xbd");
 }
