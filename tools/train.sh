@@ -4,6 +4,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 tools/build.sh
 case " $* " in
-  *" -o "* | *" --output-dir"*) exec build/gradstep train --epochs 3 "$@" ;;
-  *) exec build/gradstep train --epochs 3 -o runs/first --resume auto "$@" ;;
+  *" --resume"*) resume=() ;;
+  *) resume=(--resume auto) ;;
+esac
+case " $* " in
+  *" -o "* | *" --output-dir"*) exec build/gradstep train --epochs 3 "${resume[@]}" "$@" ;;
+  *) exec build/gradstep train --epochs 3 -o runs/first "${resume[@]}" "$@" ;;
 esac

@@ -151,7 +151,7 @@ std::vector<CommandInfo> make_commands() {
        .positional = "FILE",
        .positional_help = "A black box, as a run leaves it in its output folder.",
        .flags = infos(replay_flags()),
-       .examples = {"gradstep replay runs/first/black-box-00000120.safetensors"}},
+       .examples = {"gradstep replay runs/first/blackbox-00000120.safetensors"}},
       {.name = "fetch",
        .summary = "Download a data set, resume where it broke off, check every file.",
        .positional = "NAME",

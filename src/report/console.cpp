@@ -71,7 +71,8 @@ std::string event_line(const EventRow& row) {
     return "changed: " + field(row, "key") + " was " + field(row, "before") + ", is " + field(row, "now");
   std::string text = row.name;
   for (size_t i = 0; i < row.fields.size(); ++i) {
-    text += (i == 0 ? ": " : ", ") + row.fields[i].first + " " + row.fields[i].second;
+    const auto& [key, value] = row.fields[i];
+    text += (i == 0 ? ": " : ", ") + (key == "what" || key == "text" || key == "error" ? value : key + " " + value);
   }
   return text;
 }

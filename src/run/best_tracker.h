@@ -21,6 +21,8 @@ class BestTracker {
   [[nodiscard]] const std::optional<EvalRow>& last() const { return last_; }
   [[nodiscard]] const std::optional<EvalRow>& best() const { return best_; }
   [[nodiscard]] int64_t evals_without_best() const { return evals_without_best_; }
+  // Where what belongs to the best one was lost.
+  void forget_best() { best_.reset(); }
   void restore(std::optional<EvalRow> last, std::optional<EvalRow> best, int64_t evals_without_best);
 
  private:

@@ -82,7 +82,13 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
   box.engine.micro_batch = report.micro_batch;
   if (box.modules.empty()) {
     engine.restore(box.engine);
-    Examination seen = engine.examine(window);
+    Examination seen;
+    try {
+      seen = engine.examine(window);
+    } catch (...) {
+      engine.restore(after);
+      throw;
+    }
     engine.restore(after);
     box.modules = std::move(seen.modules);
     if (box.first_non_finite.empty()) box.first_non_finite = std::move(seen.first_non_finite);

@@ -50,25 +50,6 @@ StateKey key_of(const TrainState& state) {
           state.last_eval ? state.last_eval->update : -1, state.num_rollbacks, state.engine.micro_batch};
 }
 
-// The model with its averages in place of the parameters; buffers, and second names, as in the model.
-NamedTensors averaged_model(const TrainState& state) {
-  const std::map<std::string, at::Tensor> averages(state.ema.begin(), state.ema.end());
-  std::map<const void*, at::Tensor> by_parameter;  // a tied parameter has its average under one name only
-  for (const auto& [name, tensor] : state.model) {
-    const auto average = averages.find(name);
-    if (average != averages.end() && tensor.numel() > 0)
-      by_parameter.emplace(tensor.const_data_ptr(), average->second);
-  }
-  NamedTensors model;
-  for (const auto& [name, tensor] : state.model) {
-    const auto average = averages.find(name);
-    const auto tied = by_parameter.find(tensor.const_data_ptr());
-    const bool is_tied = tied != by_parameter.end() && tied->second.sizes() == tensor.sizes();
-    model.emplace_back(name, average != averages.end() ? average->second : is_tied ? tied->second : tensor);
-  }
-  return model;
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // What is on its way, in one line; sets `diverged` where that is the reason.
@@ -126,6 +107,7 @@ class Checkpointer::Impl {
     Job job{.request = request, .key = key_of(state), .start = start};
     job.writes = job.key != saved_;
     job.outcome.update = state.engine.counters.updates;
+    job.outcome.best = request.best;
     if (!job.writes && !request.best && !request.export_model) return finish(job, job.outcome);
     try {
       staging_.copy(state, job.writes);
@@ -251,7 +233,7 @@ class Checkpointer::Impl {
     const std::string path = options_.output_dir + "/" + stem;
     uint64_t written = save_model(file_system_, path + ".safetensors", state.model, state.info);
     if (!state.ema.empty())
-      written += save_model(file_system_, path + "-ema.safetensors", averaged_model(state), state.info);
+      written += save_model(file_system_, path + "-ema.safetensors", with_averages(state), state.info);
     return written;
   }
 

@@ -72,6 +72,13 @@ int lock(const std::string& dir) {
   }
 }
 
+// A file that a kill left half written: .<name>.tmp-<process>-<number>, of the first file even.
+bool is_leftover(const std::string& name) {
+  const size_t at = name.rfind(".tmp-");
+  return name.starts_with('.') && at != std::string::npos && at > 0 &&
+         name.find_first_not_of("0123456789-", at + 5) == std::string::npos;
+}
+
 void check_content(const std::string& dir, OutputDir::Use use) {
   bool foreign = false;
   bool run = false;

@@ -128,6 +128,14 @@ std::vector<Candidate> candidates(const std::string& output_dir) {
   return found;
 }
 
+// One that was copied under another number would stay the newest for ever.
+void check_name(const std::string& path, const TrainState& state) {
+  const auto update = parse_checkpoint_name(std::filesystem::path(path).filename().string());
+  if (!update || *update == state.engine.counters.updates) return;
+  throw CheckpointError(path + ": is the checkpoint of update " + std::to_string(state.engine.counters.updates) +
+                        " under another name; give it back its own");
+}
+
 }  // namespace
 
 void verify_checkpoint(const std::string& path) {
@@ -139,6 +147,7 @@ TrainState read_checkpoint(const std::string& path) {
   for (const ManifestFile& file : files) check_hash(path, file);
   StateFile stored = read_state(path);
   TrainState& state = stored.state;
+  check_name(path, state);
   const SafetensorsFile model = read_safetensors(in(path, kModelFile));
   state.info = model_info_or_none(in(path, kModelFile), model.metadata);
   state.model = in_order(in(path, kModelFile), model.tensors, stored.model);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gradstep/report/sink.h"
@@ -32,6 +33,8 @@ class RunSaver {
   // --on-save-error stop says so, and with `at_end` where the last one failed, after waiting for it; Diverged
   // where the state is not finite.
   void report(Sink& sinks, bool at_end);
+  // Whether the save of a best evaluation has failed since the last call.
+  [[nodiscard]] bool take_lost_best() { return std::exchange(lost_best_, false); }
   void wait();
   // What a save takes: measured, or estimated by the disk's speed before the first one.
   [[nodiscard]] double expected_seconds() const;
@@ -44,6 +47,7 @@ class RunSaver {
   const int64_t num_saves_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<double> estimated_seconds_;
+  bool lost_best_ = false;
   std::string last_error_;  // of the last save that ended; empty: it is durable
 };
 

@@ -14,6 +14,10 @@
 namespace gradstep {
 namespace {
 
+// Far beyond any run; index times batch does not overflow.
+constexpr int64_t kMaxCount = int64_t{1} << 48;
+constexpr int64_t kMaxBatch = int64_t{1} << 31;
+
 template <class Fill>
 std::string object_text(Fill fill) {
   std::string text;
@@ -154,12 +158,12 @@ EngineState read_engine(const JsonObject& engine) {
   // The scaler counts its good updates in 32 bits.
   constexpr int64_t kMostGoodUpdates = std::numeric_limits<int32_t>::max();
   return {.counters = {.windows = engine.integer("windows"),
-                       .updates = engine.integer("updates"),
+                       .updates = engine.integer("updates", 0, kMaxCount),
                        .skipped_total = engine.integer("skipped_total"),
                        .skips_in_a_row = engine.integer("skips_in_a_row")},
           .loss_scale = engine.finite("loss_scale"),
           .num_good_updates = engine.integer("num_good_updates", 0, kMostGoodUpdates),
-          .micro_batch = engine.integer("micro_batch", 1)};
+          .micro_batch = engine.integer("micro_batch", 1, kMaxBatch)};
 }
 
 RunConfig read_config(const JsonObject& document) {
@@ -239,7 +243,8 @@ StateFile parse_state(const std::string& path, std::string_view text) {
   state.engine = read_engine(document.object("engine"));
   state.engine.spikes = read_spikes(document);
   const JsonObject next = document.object("next");
-  state.next = {next.integer("epoch"), next.integer("index"), next.integer("number")};
+  state.next = {next.integer("epoch", 0, kMaxCount), next.integer("index", 0, kMaxBatch),
+                next.integer("number")};
   const JsonObject progress = document.object("progress");
   state.samples = progress.integer("samples");
   state.seconds = progress.finite("seconds");
@@ -252,7 +257,7 @@ StateFile parse_state(const std::string& path, std::string_view text) {
   state.best_eval = read_eval(document, "best_eval");
   const JsonObject run = document.object("run");
   state.world_size = run.integer("world_size", 1);
-  state.global_batch = run.integer("global_batch");
+  state.global_batch = run.integer("global_batch", 0, kMaxBatch);
   state.total_updates = run.integer("total_updates");
   state.dataset_fingerprint = run.text("dataset_fingerprint");
   state.report_positions = document.texts("report_positions");

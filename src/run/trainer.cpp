@@ -98,7 +98,10 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
     while (go_on()) consume(loader_->next());
     return finish();
   } catch (const Diverged&) {
-    sinks_->flush();
+    try {
+      sinks_->flush();
+    } catch (const std::exception&) {  // the divergence is what counts
+    }
     throw;
   } catch (...) {
     save_after_error();
@@ -121,6 +124,8 @@ bool Trainer::Impl::go_on() {
   const bool save_due = best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
   if (save_due) save(/*export_model=*/false);
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  // Its weights are gone: the next evaluation is the best again.
+  if (saver_->take_lost_best()) run_.best.forget_best();
   // These take long. An evaluation that a stop cut short is made at this very window after going on.
   if (eval_due || save_due) look_around();
   return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
@@ -352,7 +357,8 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
       file_system, setup_.config, writes() ? output_dir : "", save_bytes(capture_engine(setup_.engine)),
       planned_saves(setup_.config, setup_.length, setup_.sampler.windows_per_epoch()));
   // What was read from this very folder need not be written there again.
-  if (resumed_ && resumed_from_.starts_with(checkpoints_dir(output_dir) + "/")) saver_->note_saved(*resumed_);
+  changed_ = !resumed_ || !resumed_from_.starts_with(checkpoints_dir(output_dir) + "/");
+  if (!changed_) saver_->note_saved(*resumed_);
   return saver_->check();
 }
 

@@ -106,7 +106,7 @@ class Refusals(ProgramTest):
         cases = {
             "seed": (["--seed", 7], "seed was 0, is 7"),
             "batch": (["--grad-accum-steps", 3], "global batch was 8, is 12"),
-            "total": (["--epochs", 3], "updates of the run was 16, is 24"),
+            "total": (["--epochs", 3], "updates of the run (--epochs, --max-steps) was 16, is 24"),
             "model": (["--hidden", 9], "hidden was 8, is 9"),
             "schedule": (["--sched", "linear"], "sched was cosine, is linear"),
         }

@@ -59,6 +59,14 @@ TEST(BestTracker, F11_WhatIsNotFiniteIsNeverTheBest) {
   EXPECT_EQ(tracker.best()->update, 2);
 }
 
+TEST(BestTracker, WhereTheBestWasLostTheNextIsTheBest) {
+  BestTracker tracker("val_acc", 0);
+  offer(tracker, row(1, 1, 0.5));
+  tracker.forget_best();
+  EXPECT_FALSE(tracker.best().has_value());
+  EXPECT_TRUE(offer(tracker, row(2, 1, 0.4)));
+}
+
 TEST(BestTracker, PatienceIsPartOfWhatIsRestored) {
   BestTracker tracker("val_acc", 2);
   offer(tracker, row(1, 1, 0.5));

@@ -61,7 +61,7 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
   EXPECT_THAT(refused([](Now& now) { now.global_batch = 256; }), HasSubstr("global batch was 128, is 256"));
   EXPECT_THAT(refused([](Now& now) { now.config.hidden = 64; }), HasSubstr("hidden was 256, is 64"));
   EXPECT_THAT(refused([](Now& now) { now.total_updates = 938; }),
-              HasSubstr("updates of the run was 469, is 938"));
+              HasSubstr("updates of the run (--epochs, --max-steps) was 469, is 938"));
   EXPECT_THAT(refused([](Now& now) { now.config.sched = "linear"; }),
               HasSubstr("sched was cosine, is linear"));
   EXPECT_THAT(refused([](Now& now) { now.config.warmup_steps = 5; }), HasSubstr("warmup_steps"));

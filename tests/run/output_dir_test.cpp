@@ -55,6 +55,21 @@ TEST(OutputDir, StaysWithWhatWasWritten) {
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.file("run")), {}), 1);  // the lock is gone
 }
 
+TEST(OutputDir, WhatAKillLeftOfTheFirstFileIsNotForeign) {
+  const ScratchDir scratch;
+  fs::create_directory(scratch.file("killed"));
+  scratch.write("killed/.config.toml.tmp-123-0", "# half");
+  scratch.write("killed/.rate.tmp-123-0", "");
+  {
+    const OutputDir dir(scratch.file("killed"), OutputDir::Use::kGoOn);
+  }
+  {
+    const OutputDir dir(scratch.file("killed"));
+  }
+  scratch.write("killed/.notes.tmp-x", "");
+  EXPECT_THAT(refusal(scratch.file("killed")), HasSubstr("not of a run"));
+}
+
 TEST(OutputDir, AnEmptyFolderOfTheUserIsUsedAndStays) {
   const ScratchDir scratch;
   fs::create_directory(scratch.file("mine"));

@@ -114,8 +114,8 @@ TEST(StateJson, EveryFieldComesBack) {
 
 TEST(StateJson, DoublesComeBackBitForBit) {
   std::mt19937_64 random(1);
-  TrainState state;
-  state.engine.micro_batch = 1;
+  TrainState state = full_state();
+  state.engine.spikes.losses.clear();
   for (int i = 0; i < 2000; ++i) {
     double value = 0;
     const uint64_t bits = random();
@@ -191,6 +191,12 @@ TEST(StateJson, RangesAreChecked) {
       EXPECT_THAT(refusal(with(path, value)), HasSubstr("expected a whole number")) << path << value;
     }
   }
+  // Numbers with which the run could only overflow or stop with an error of its own.
+  for (const char* path :
+       {"/engine/updates", "/engine/micro_batch", "/next/epoch", "/next/index", "/run/global_batch"}) {
+    EXPECT_THAT(refusal(with(path, 9223372036854775807)), HasSubstr("expected a whole number")) << path;
+  }
+  EXPECT_THAT(refusal(with("/engine/micro_batch", 0)), HasSubstr("engine.micro_batch"));
   EXPECT_THAT(refusal(with("/run/world_size", 0)), HasSubstr("run.world_size"));
   EXPECT_THAT(refusal(with("/engine/micro_batch", 0)), HasSubstr("engine.micro_batch"));
   EXPECT_THAT(refusal(with("/engine/num_good_updates", 2147483648)), HasSubstr("engine.num_good_updates"));
@@ -232,8 +238,7 @@ TEST(StateJson, HostileTexts) {
 }
 
 TEST(StateJson, TextsThatAreNotUtf8LoseTheBytesAtFault) {
-  TrainState state;
-  state.engine.micro_batch = 1;
+  TrainState state = full_state();
   state.config.data_dir = "/data/\xff";
   EXPECT_EQ(parse_state("s", format_state(state)).state.config.data_dir, "/data/\xef\xbf\xbd");
 }

@@ -29,6 +29,7 @@ struct SaveOutcome {
   double seconds = 0;        // from save() to durable
   double stall_seconds = 0;  // that save() took of it
   std::string error{};       // empty: it is durable; else one line, as CheckpointError says it
+  bool best = false;         // as asked
   bool diverged = false;     // the error: a tensor of the model is not finite, so nothing may be saved
 };
 
