@@ -12,9 +12,9 @@ namespace gradstep {
 namespace {
 
 // They say where files lie, how a run was started and what it shows, not what is computed.
-constexpr std::array<std::string_view, 12> kLeftOut = {
-    "data_dir", "output_dir", "resume",  "accept_drift", "stop_after",       "max_time",
-    "grace",    "quiet",      "dry_run", "log_interval", "keep_checkpoints", "on_save_error", "save_interval"};
+constexpr std::array<std::string_view, 13> kLeftOut = {
+    "data_dir", "output_dir", "resume",       "accept_drift",     "stop_after",    "max_time",     "grace",
+    "quiet",    "dry_run",    "log_interval", "keep_checkpoints", "on_save_error", "save_interval"};
 
 std::vector<StateDifference> setting_differences(const RunConfig& a, const RunConfig& b) {
   std::vector<StateDifference> found;

@@ -72,7 +72,8 @@ std::string event_line(const EventRow& row) {
   std::string text = row.name;
   for (size_t i = 0; i < row.fields.size(); ++i) {
     const auto& [key, value] = row.fields[i];
-    text += (i == 0 ? ": " : ", ") + (key == "what" || key == "text" || key == "error" ? value : key + " " + value);
+    text += (i == 0 ? ": " : ", ") +
+            (key == "what" || key == "text" || key == "error" ? value : key + " " + value);
   }
   return text;
 }

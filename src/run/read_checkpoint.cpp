@@ -132,7 +132,8 @@ std::vector<Candidate> candidates(const std::string& output_dir) {
 void check_name(const std::string& path, const TrainState& state) {
   const auto update = parse_checkpoint_name(std::filesystem::path(path).filename().string());
   if (!update || *update == state.engine.counters.updates) return;
-  throw CheckpointError(path + ": is the checkpoint of update " + std::to_string(state.engine.counters.updates) +
+  throw CheckpointError(path + ": is the checkpoint of update " +
+                        std::to_string(state.engine.counters.updates) +
                         " under another name; give it back its own");
 }
 
