@@ -82,6 +82,7 @@ class Trainer::Impl {
   int64_t first_update_ = 0;                                  // of this start
   double window_seconds_ = 0;                                 // that the slowest recent window took
   bool best_unsaved_ = false;
+  bool eval_was_cut_ = false;  // by a signal or the limit of time
   bool reports_are_whole_ = true;
   bool overflow_boxed_ = false;  // a black box was left in this start
   bool trouble_boxed_ = false;
@@ -121,8 +122,8 @@ bool Trainer::Impl::go_on() {
   if (!facts_.stop && run_.samples > 0 && run_.evals.due(elapsed())) evaluate_now();
   if (best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()))) save(/*export_model=*/false);
   report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
-  return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
-         !time_is_over();
+  return !length_reached() && !facts_.stop && !eval_was_cut_ && !run_.best.out_of_patience() &&
+         !start_is_over() && !time_is_over();
 }
 
 void Trainer::Impl::consume(const Window& window) {
@@ -213,6 +214,8 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
 
 void Trainer::Impl::evaluate_now() {
   const auto pause = clock_.pause();
+  // Until all of it is there. A further window would move it to another update than that of an unbroken run.
+  eval_was_cut_ = true;
   EvaluateOptions options{.precision = setup_.precision.precision};
   // With several ranks all must take part to the end.
   if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
@@ -231,6 +234,7 @@ void Trainer::Impl::evaluate_now() {
     row.ema_val_loss = averaged.loss;
     row.ema_val_acc = averaged.accuracy;
   }
+  eval_was_cut_ = false;
   row.time_eval = pause.seconds();
   run_.best.offer(row);
   best_unsaved_ = best_unsaved_ || row.best;

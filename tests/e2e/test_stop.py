@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import SIGNALS, ProgramTest, rows, run, start  # noqa: E402
+from program import SIGNALS, ProgramTest, rows, run, start, write_idx  # noqa: E402
 from soak import checkpoints, first_difference, newest_update  # noqa: E402
 
 
@@ -30,7 +30,7 @@ class StopTest(ProgramTest):
         "--ema",
         0.9,
     )
-    updates = 60
+    updates = 40
 
     def saving(self, *arguments, name="run"):
         return self.small(*self.flags, "--max-steps", self.updates, *arguments, name=name)
@@ -63,7 +63,7 @@ class Signals(StopTest):
         draw = random.Random(11)
         name = "run"
         folder = self.folder / name
-        for i in range(12):
+        for i in range(8):
             number, code = draw.choice(sorted(SIGNALS.items()))
             process = start(*self.saving("--resume", "auto", name=name))
             self.wait_for_update(process, folder, newest_update(folder) + draw.choice([1, 2, 3]))
@@ -77,12 +77,29 @@ class Signals(StopTest):
                 self.assertEqual((end["event"], end["reason"]), ("end", number.name))
         self.check_ends_as_unbroken(name)
 
+    def test_in_the_midst_of_an_evaluation(self):
+        """What was cut short is done again, after the same update, when the run is taken up."""
+        write_idx(self.folder / "data", num_test=2000)
+        self.flags = (*self.flags, "--eval-interval", 2, "--save-interval", 3, "--keep-checkpoints", 2)
+        draw = random.Random(15)
+        folder = self.folder / "run"
+        for i in range(8):
+            process = start(*self.saving("--resume", "auto"))
+            self.wait_for_update(process, folder, newest_update(folder) + 1)
+            time.sleep(draw.uniform(0, 0.05))
+            process.send_signal(signal.SIGTERM)
+            result = self.finish(process)
+            with self.subTest(i=i):
+                self.assertEqual((result.returncode, result.stderr), (143, ""))
+                self.check_newest_is_last_row(folder)
+        self.check_ends_as_unbroken("run")
+
     def test_while_it_is_taken_up(self):
         """Between the first instruction and the first update of a start that resumes."""
         draw = random.Random(12)
         folder = self.folder / "run"
         self.done(run(*self.saving("--stop-after", 5)))
-        for i in range(10):
+        for i in range(8):
             process = start(*self.saving("--resume", "auto"))
             time.sleep(draw.uniform(0, 0.6))
             process.send_signal(signal.SIGTERM)
@@ -96,7 +113,7 @@ class Signals(StopTest):
 
     def test_a_signal_before_the_first_update(self):
         draw = random.Random(13)
-        for i in range(8):
+        for i in range(6):
             name = f"run{i}"
             process = start(*self.saving("--resume", "auto", name=name))
             time.sleep(draw.uniform(0, 0.5))
@@ -159,18 +176,17 @@ class Limits(StopTest):
             r"\Agradstep: warning: --grace 0.1 ms is too short: a save of \S+ MB takes about [1-9]\S* (s|ms) here; .*\n\Z",
         )
         self.check_newest_is_last_row(self.folder / "run")
-        self.check_ends_as_unbroken("run")
 
     def test_max_time_ends_in_time_and_in_pieces_the_run_is_the_same(self):
-        self.updates = 3000
-        self.flags = (*self.flags[2:], "--hidden", 8, "--save-interval", 500)
+        self.updates = 10_000
+        self.flags = (*self.flags[2:], "--hidden", 8, "--save-interval", 3000, "--eval-interval", 2500)
         for _ in range(20):
             began = time.monotonic()
             result = self.done(run(*self.saving("--resume", "auto", "--max-time", "2s")))
-            self.assertLess(time.monotonic() - began, 2.5)
+            self.assertLess(time.monotonic() - began, 4)
             if "done: " in result.stdout:
                 break
-            self.assertRegex(result.stdout, r"not finished: update \d+ of 3000 \(--max-time\)")
+            self.assertRegex(result.stdout, r"not finished: update \d+ of 10000 \(--max-time\)")
             self.check_newest_is_last_row(self.folder / "run")
         self.check_ends_as_unbroken("run")
 
@@ -180,7 +196,7 @@ class Limits(StopTest):
         self.assertFalse((self.folder / "run").exists())
         began = time.monotonic()
         result = self.done(run(*arguments, "--sched", "constant", "--log-interval", 0))
-        self.assertLess(time.monotonic() - began, 2.5)
+        self.assertLess(time.monotonic() - began, 4)
         self.assertRegex(result.stdout, r"not finished: update \d+ \(--max-time\)")
         self.check_newest_is_last_row(self.folder / "run")
 
