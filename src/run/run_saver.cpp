@@ -7,6 +7,14 @@
 #include "report/format.h"
 
 namespace gradstep {
+namespace {
+
+// Where a second is long.
+std::string short_time_text(double seconds) {
+  return seconds < 1 ? fixed_text(1000 * seconds, seconds < 0.1 ? 1 : 0) + " ms" : seconds_text(seconds);
+}
+
+}  // namespace
 
 RunSaver::RunSaver(FileSystem& file_system, const RunConfig& config, const std::string& output_dir,
                    const SaveBytes& bytes, int64_t num_saves)
@@ -32,11 +40,11 @@ std::vector<std::string> RunSaver::check() {
   if (bytes_per_second > 0) estimated_seconds_ = static_cast<double>(bytes) / bytes_per_second;
   const double seconds = expected_seconds();
   const std::string takes =
-      " is too short: a save of " + room_text(bytes) + " takes about " + seconds_text(seconds) + " here";
+      " is too short: a save of " + room_text(bytes) + " takes about " + short_time_text(seconds) + " here";
   if (config_.grace > 0 && seconds > config_.grace)
-    warnings.push_back("--grace " + seconds_text(config_.grace) + takes + "; ask the scheduler for more");
+    warnings.push_back("--grace " + short_time_text(config_.grace) + takes + "; ask the scheduler for more");
   if (config_.max_time > 0 && 1.5 * seconds > config_.max_time)
-    warnings.push_back("--max-time " + seconds_text(config_.max_time) + takes + "; allow more");
+    warnings.push_back("--max-time " + short_time_text(config_.max_time) + takes + "; allow more");
   return warnings;
 }
 

@@ -101,7 +101,7 @@ class Memory(ProgramTest):
             shutil.rmtree(self.folder / "run")
         self.check_refusal(result, 6, "out of memory in window ", "with a micro-batch of 1:")
         last = [row for row in rows(self.folder / "run") if "loss" in row][-1]["window"]
-        self.assertEqual(self.stored("run")["engine"]["counters"]["windows"], last)
+        self.assertEqual(self.stored("run")["engine"]["windows"], last)
         self.done(self.train("run", "--resume", "auto", limit="5m"))
         self.check_same_training("run", "whole")
 

@@ -2,14 +2,18 @@
 overflow in the one window of each epoch that has it, as soon as the weights are very large."""
 
 import pathlib
+import random
 import shutil
+import signal
 import struct
+import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ProgramTest, rows, run, write_idx  # noqa: E402
-from soak import checkpoints, first_difference, kill_at_random, numbers, unbroken  # noqa: E402
+from program import ProgramTest, rows, run, start, write_idx  # noqa: E402
+from soak import checkpoints, first_difference, kill_at_random, newest_update, numbers, unbroken  # noqa: E402
 
 BRIGHT = 37  # the sample
 BAD = [7, 13, 23, 31, 37]  # the window of each epoch that has it, from 1
@@ -164,6 +168,27 @@ class Spikes(ProgramTest):
         self.assertTrue([row for row in windows(self.folder / "whole") if row["skipped"]])
         kill_at_random(self.spiky(*flags, name="killed"), self.folder / "killed", 6, 4, seed=4)
         self.assertEqual(first_difference(self.folder / "killed", self.folder / "whole"), "")
+
+    def test_rollback_stopped_and_taken_up(self):
+        """SIGTERM saves between the planned saves, so that the run goes back to other checkpoints than the unbroken one."""
+        flags = ["--on-spike", "rollback", "--max-rollbacks", 200, "--epochs", 25, "--save-interval", 5, "--ema", 0.9]
+        unbroken(self.spiky(*flags, name="whole"))
+        self.assertGreater(len([row for row in windows(self.folder / "whole") if row["skipped"]]), 3)
+        draw = random.Random(6)
+        folder = self.folder / "stopped"
+        for _ in range(60):
+            process = start(*self.spiky(*flags, "--resume", "auto", name="stopped"), stdout=subprocess.DEVNULL)
+            goal = newest_update(folder) + draw.choice([1, 5, 11])
+            while newest_update(folder) < goal and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(draw.uniform(0, 0.01))
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+            self.assertIn((process.returncode, err), ((143, ""), (0, ""), (-signal.SIGTERM, "")))
+            if process.returncode == 0:
+                break
+        self.done(run(*self.spiky(*flags, "--resume", "auto", name="stopped")))
+        self.assertEqual(first_difference(folder, self.folder / "whole"), "")
 
     def test_too_many(self):
         result = run(*self.spiky("--on-spike", "rollback", "--max-rollbacks", 1, "--spike-zscore", 1))
