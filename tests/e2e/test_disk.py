@@ -112,32 +112,6 @@ class Room(DiskTest):
         (disk / "rest").unlink()
         self.check_goes_on_as_ever(disk / "run")
 
-    def checkpoints_on_a_disk_that_fills_up(self):
-        """A long run that has met a failing save; its rows are on another disk and find room. Returns it with the full disk."""
-        disk = self.mount("size=8m", name="run/checkpoints")
-        process = self.started(self.folder / "run", "--on-save-error", "continue", "--resume", "auto")
-        fill(disk, leave=600_000)
-        self.wait(process, lambda: failures(self.folder / "run"))
-        return process, disk
-
-    def test_continue_saves_again_when_there_is_room(self):
-        process, disk = self.checkpoints_on_a_disk_that_fills_up()
-        failed = newest_update(self.folder / "run")
-        (disk / "rest").unlink()
-        self.wait(process, lambda: newest_update(self.folder / "run") > failed)
-        process.terminate()
-        result = self.finish(process)
-        self.assertEqual((result.returncode, result.stderr), (143, ""))
-        self.assertIn("checkpoint failed: error ", result.stdout)
-        self.check_goes_on_as_ever(self.folder / "run", "--on-save-error", "continue")
-
-    def test_continue_ends_with_4_where_the_last_save_fails(self):
-        process, _ = self.checkpoints_on_a_disk_that_fills_up()
-        before = tensor_files(self.folder / "run")
-        process.terminate()
-        self.check_refusal(self.finish(process), 4, str(self.folder / "run/checkpoints"), "needs", "free")
-        self.assertEqual(tensor_files(self.folder / "run"), before)
-
 
 class InTheWay(DiskTest):
     def test_f2_a_limit_on_the_size_of_files_kills_nobody(self):

