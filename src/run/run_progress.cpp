@@ -67,7 +67,7 @@ TrainState RunProgress::state(double seconds) const {
   now.last_eval = best.last();
   now.best_eval = best.best();
   now.evals_without_best = best.evals_without_best();
-  now.config = setup.config;
+  now.config = setup.config_with_threads();
   now.info = setup.model_info();
   now.world_size = setup.world.size();
   now.global_batch = setup.sampler.global_batch();

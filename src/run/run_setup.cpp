@@ -1,6 +1,7 @@
 // Members are made in their order, and each step refuses what it can before the next, more expensive one.
 #include "run/run_setup.h"
 
+#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include <future>
@@ -115,6 +116,12 @@ RunSetup::RunSetup(const RunConfig& asked, World& ranks)
   if (!precision.warning.empty()) warnings.push_back(precision.warning);
   fill_names(*this, plan);
   fill_plan(config, sampler, length, engine, world, plan);
+}
+
+RunConfig RunSetup::config_with_threads() const {
+  RunConfig settled = config;
+  settled.threads = at::get_num_threads();
+  return settled;
 }
 
 ModelInfo RunSetup::model_info() const {

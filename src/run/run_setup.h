@@ -21,6 +21,10 @@ struct RunSetup {
   // precision. The world must outlive it. Throws ConfigError, DataError and Error (out of memory).
   RunSetup(const RunConfig& asked, World& ranks);
 
+  // The settings as a checkpoint keeps them: with the number of threads that "as many as there are cores"
+  // became, for it changes the bits.
+  [[nodiscard]] RunConfig config_with_threads() const;
+
   // What goes into the model files, at the update that the engine has reached.
   [[nodiscard]] ModelInfo model_info() const;
 

@@ -319,7 +319,7 @@ bool Trainer::Impl::start_is_over() const {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
-  const RunConfig& config = setup_.config;
+  const RunConfig config = setup_.config_with_threads();
   const std::vector<Drift> drifts =
       find_drift(state, {.config = config,
                          .global_batch = setup_.sampler.global_batch(),

@@ -174,6 +174,21 @@ TEST(Ends, F9_OutOfMemoryLeavesTheStateOfTheLastWholeWindow) {
   EXPECT_EQ(first_difference(newest(run), newest(whole)), "");
 }
 
+// "As many as there are cores" is another number on another machine, and another number changes the bits.
+TEST(Threads, TheNumberReallyUsedIsKeptAndCompared) {
+  SmallRun run;
+  run.config.epochs = 2;
+  run.config.stop_after = 1;
+  run.config.threads = 2;
+  run.run();
+  EXPECT_EQ(newest(run).config.threads, 2);
+  run.config.threads = 1;
+  Trainer trainer(run.config, solo());
+  trainer.resume(*newest_checkpoint(run.out.path()));
+  ASSERT_EQ(trainer.warnings().size(), 1U);
+  EXPECT_THAT(trainer.warnings()[0], HasSubstr("threads was 2, is 1"));
+}
+
 TEST(Names, C12_StateThatBelongsToAnotherNameIsRefused) {
   SmallRun run;
   run.config.epochs = 2;
