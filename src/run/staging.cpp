@@ -59,6 +59,7 @@ void copy_all(const std::vector<Piece>& pieces) {
     for (auto i = static_cast<size_t>(first); i < pieces.size() && begins[i] < end; ++i) {
       const int64_t from = std::max<int64_t>(begin - begins[i], 0);
       const int64_t to = std::min(end - begins[i], pieces[i].bytes);
+      if (from >= to) continue;  // an empty tensor has no memory
       std::memcpy(pieces[i].to + from, pieces[i].from + from, static_cast<size_t>(to - from));
     }
   });
