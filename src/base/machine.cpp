@@ -127,6 +127,21 @@ double num_cores_by_affinity() {
   return 1;
 }
 
+// When the process was started, in seconds of the kernel's clock; negative when it cannot be read.
+double process_start() {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  // The second field is the program's name in brackets, which may hold anything; the start time is the 22nd.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return -1;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  if (!fields) return -1;
+  return static_cast<double>(number_or(field, 0)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 }  // namespace
 
 int64_t num_usable_cores(const std::string& cgroup_root, const std::string& membership) {
@@ -169,20 +184,11 @@ std::vector<std::string> processor_features() {
 }
 
 double process_seconds() {
-  std::ifstream file("/proc/self/stat");
-  std::string text;
-  std::getline(file, text);
-  // The second field is the program's name in brackets, which may hold anything; the start time is the 22nd.
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  const double started = static_cast<double>(number_or(field, 0)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  static const double start = process_start();  // asked for at each window of a run with a limit of time
   timespec now{};
-  if (!fields || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  if (start < 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
   const double up = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-  return std::max(0.0, up - started);
+  return std::max(0.0, up - start);
 }
 
 }  // namespace gradstep

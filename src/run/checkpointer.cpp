@@ -112,7 +112,8 @@ class Checkpointer::Impl {
     try {
       staging_.copy(state, job.writes);
     } catch (const std::exception& error) {
-      if (is_out_of_memory(error)) return save_without_copy(state, job);
+      // Where no memory is left for a copy the run waits, and its own tensors are written.
+      if (is_out_of_memory(error)) return finish(job, run(state, job));
       job.outcome.error = current_error(job.outcome.diverged);
       return finish(job, job.outcome);
     }
@@ -199,9 +200,6 @@ class Checkpointer::Impl {
     const std::lock_guard lock(mutex_);
     note(job, std::move(outcome));
   }
-
-  // Where no memory is left for a copy the run waits, and its own tensors are written.
-  void save_without_copy(const TrainState& state, const Job& job) { finish(job, run(state, job)); }
 
   SaveOutcome run(const TrainState& state, const Job& job) {
     SaveOutcome outcome = job.outcome;
