@@ -95,12 +95,7 @@ Engine::Engine(Task task, const EngineOptions& options, World& world)
 
 StepReport Engine::step(const Window& window) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
-  StepReport report;
-  report.epoch = window.position.epoch;
-  report.lr = next_lr();
-  report.loss_scale = host_scale_;
-  report.samples = window.total_samples;
-  report.divisor = total_weight(window);
+  StepReport report = begin_report(window);
 
   zero_grad();
   buffers_.save();
@@ -109,9 +104,7 @@ StepReport Engine::step(const Window& window) {
   optimize(loss_sums, report);
   report.skipped ? note_skip(window, report) : note_update();
   zero_grad();
-  report.window = ++counters_.windows;
-  report.update = counters_.updates;
-  report.skipped_total = counters_.skipped_total;
+  end_report(report);
   return report;
 }
 
@@ -124,18 +117,28 @@ StepReport Engine::step(const at::Tensor& inputs, const at::Tensor& targets, int
 }
 
 StepReport Engine::step_over(const Window& window) {
+  StepReport report = begin_report(window);
+  report.skipped = true;
+  report.micro_batch = options_.micro_batch;
+  ++counters_.skipped_total;
+  end_report(report);
+  return report;
+}
+
+StepReport Engine::begin_report(const Window& window) {
   StepReport report;
   report.epoch = window.position.epoch;
   report.lr = next_lr();
   report.loss_scale = host_scale_;
   report.samples = window.total_samples;
   report.divisor = total_weight(window);
-  report.skipped = true;
-  report.micro_batch = options_.micro_batch;
-  report.skipped_total = ++counters_.skipped_total;
+  return report;
+}
+
+void Engine::end_report(StepReport& report) {
   report.window = ++counters_.windows;
   report.update = counters_.updates;
-  return report;
+  report.skipped_total = counters_.skipped_total;
 }
 
 EngineState Engine::state() const {

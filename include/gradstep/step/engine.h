@@ -105,6 +105,9 @@ class Engine {
 
  private:
   double total_weight(const Window& window);
+  // What every report of a window begins and ends with; the second consumes the window.
+  StepReport begin_report(const Window& window);
+  void end_report(StepReport& report);
   // accumulate() with ever smaller micro-batches, until the window fits into memory.
   std::vector<at::Tensor> accumulate_within_memory(const Window& window, StepReport& report);
   // Forward and backward of the whole window: gradients of loss_sum * factor, summed. Fills each
