@@ -5,11 +5,10 @@ import pathlib
 import resource
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ProgramTest, rows, run, start  # noqa: E402
+from program import ProgramTest, finish, rows, run, start, wait_for  # noqa: E402
 from soak import checkpoints, first_difference, newest_update, tensor_files  # noqa: E402
 
 
@@ -52,15 +51,11 @@ class DiskTest(ProgramTest):
         return process
 
     def wait(self, process, condition):
-        end = time.monotonic() + 60
-        while not condition():
+        def holds():
             self.assertIsNone(process.poll(), "the run ended")
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.005)
+            return condition()
 
-    def finish(self, process):
-        out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess([], process.returncode, out, err)
+        wait_for(holds)
 
     def check_goes_on_as_ever(self, folder, *arguments):
         """Taken up where it stands, the run does its next updates like one that was never in trouble."""
@@ -93,7 +88,7 @@ class Room(DiskTest):
         disk = self.mount("size=20m")
         process = self.started(disk / "run")
         fill(disk, leave=600_000)
-        result = self.finish(process)
+        result = finish(process)
         self.check_refusal(result, 4, str(disk / "run"))  # the row that finds no place may come before the checkpoint
         before = tensor_files(disk / "run")
         again = run(*self.small(*self.flags, "--max-steps", 1_000_000, "-o", disk / "run", "--resume", "auto"))
@@ -106,7 +101,7 @@ class Room(DiskTest):
         disk = self.mount("size=20m")
         process = self.started(disk / "run")
         fill(disk)
-        result = self.finish(process)
+        result = finish(process)
         self.check_refusal(result, 4, str(disk / "run"))
         rows(disk / "run")  # whole lines only
         (disk / "rest").unlink()
@@ -133,7 +128,7 @@ class InTheWay(DiskTest):
         process = self.started(self.folder / "run")
         checkpoints_folder = self.folder / "run/checkpoints"
         self.mount("ro,size=1m", name="run/checkpoints")  # over what is there
-        self.check_refusal(self.finish(process), 4, str(checkpoints_folder))
+        self.check_refusal(finish(process), 4, str(checkpoints_folder))
         subprocess.run(["umount", checkpoints_folder], check=True)
         self.addCleanup(subprocess.run, ["mount", "-t", "tmpfs", "tmpfs", checkpoints_folder], check=True)
         self.check_goes_on_as_ever(self.folder / "run")
@@ -148,7 +143,7 @@ class InTheWay(DiskTest):
                 if policy == "continue":
                     self.wait(process, lambda folder=folder: failures(folder))
                     process.terminate()
-                self.check_refusal(self.finish(process), 4, str(folder / "checkpoints"))
+                self.check_refusal(finish(process), 4, str(folder / "checkpoints"))
                 (folder / "checkpoints").unlink()
                 (folder / "aside").rename(folder / "checkpoints")
         self.check_goes_on_as_ever(self.folder / "stop")

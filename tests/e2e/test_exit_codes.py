@@ -11,16 +11,18 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ENVIRONMENT, PROGRAM, SIGNALS, ProgramTest, rows, run, start, write_idx  # noqa: E402
-
-
-def wait_for(path, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if path.exists() and path.stat().st_size > 0:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{path} did not appear")
+from program import (  # noqa: E402
+    ENVIRONMENT,
+    PROGRAM,
+    SIGNALS,
+    ProgramTest,
+    finish,
+    rows,
+    run,
+    start,
+    wait_for_content,
+    write_idx,
+)
 
 
 class Signals(ProgramTest):
@@ -28,10 +30,6 @@ class Signals(ProgramTest):
 
     def long(self, *arguments, name="run"):
         return self.small("--max-steps", 100_000_000, "--log-interval", 0, *arguments, name=name)
-
-    def finish(self, process):
-        out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess([], process.returncode, out, err)
 
     def check_stopped(self, folder, result, code):
         self.assertEqual((result.returncode, result.stderr), (code, ""))
@@ -48,15 +46,15 @@ class Signals(ProgramTest):
             with self.subTest(number.name):
                 folder = self.folder / number.name
                 process = start(*self.long(name=number.name))
-                wait_for(folder / "metrics.jsonl")
+                wait_for_content(folder / "metrics.jsonl")
                 process.send_signal(number)
-                self.check_stopped(folder, self.finish(process), code)
+                self.check_stopped(folder, finish(process), code)
 
     def test_in_the_midst_of_an_evaluation(self):
         process = start(*self.long("--eval-interval", "1"))  # nearly always in one
-        wait_for(self.folder / "run/metrics.jsonl")
+        wait_for_content(self.folder / "run/metrics.jsonl")
         process.send_signal(signal.SIGTERM)
-        self.check_stopped(self.folder / "run", self.finish(process), 143)
+        self.check_stopped(self.folder / "run", finish(process), 143)
 
     def test_at_any_moment_of_the_start(self):
         """Before the handlers are there the signal kills, as it kills any program; from then on it ends a run in order."""
@@ -66,7 +64,7 @@ class Signals(ProgramTest):
             process = start(*self.long(name=name))
             time.sleep(random.uniform(0, 0.8))
             process.send_signal(signal.SIGTERM)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i, code=result.returncode):
                 if result.returncode == -signal.SIGTERM:
                     self.assertFalse((self.folder / name / "model.safetensors").exists())
@@ -79,10 +77,10 @@ class Signals(ProgramTest):
         for i in range(6):
             name = f"run{i}"
             process = start(*self.small("--max-steps", 500, "--eval-interval", 100, "--log-interval", 0, name=name))
-            wait_for(self.folder / name / "metrics.jsonl")
+            wait_for_content(self.folder / name / "metrics.jsonl")
             time.sleep(random.uniform(0, 0.1))
             process.send_signal(signal.SIGTERM)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i, code=result.returncode):
                 last = rows(self.folder / name)[-1]
                 if result.returncode == 143:
@@ -114,14 +112,14 @@ class Signals(ProgramTest):
             str(self.folder / "run"),
         ]
         process = start(*arguments)
-        wait_for(self.folder / "run/config.toml")
+        wait_for_content(self.folder / "run/config.toml")
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
-        self.assertEqual(self.finish(process).returncode, 130)
+        self.assertEqual(finish(process).returncode, 130)
         self.assertLess(time.monotonic() - begin, 5)
         self.assertFalse((self.folder / "run/model.safetensors").exists())
 
@@ -129,7 +127,7 @@ class Signals(ProgramTest):
         self.done(run(*self.small("--max-steps", 1)))
         process = start("eval", self.folder / "run", "--dataset", "mnist")
         process.send_signal(signal.SIGTERM)
-        self.assertIn(self.finish(process).returncode, (-signal.SIGTERM, 143, 0))
+        self.assertIn(finish(process).returncode, (-signal.SIGTERM, 143, 0))
 
 
 class Codes(ProgramTest):
@@ -257,7 +255,7 @@ class OutputFolders(ProgramTest):
 
     def test_a_folder_in_use(self):
         process = start(*self.small("--max-steps", 100_000_000, "--log-interval", 0))
-        wait_for(self.folder / "run/metrics.jsonl")
+        wait_for_content(self.folder / "run/metrics.jsonl")
         self.check_refusal(run(*self.small()), 2, f"in use by pid {process.pid} on {os.uname().nodename}")
         process.kill()
         process.communicate()

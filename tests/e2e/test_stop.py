@@ -4,13 +4,12 @@ import pathlib
 import random
 import re
 import signal
-import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import SIGNALS, ProgramTest, rows, run, start, write_idx  # noqa: E402
+from program import SIGNALS, ProgramTest, finish, rows, run, start, wait_for, write_idx  # noqa: E402
 from soak import checkpoints, first_difference, newest_update  # noqa: E402
 
 
@@ -35,15 +34,8 @@ class StopTest(ProgramTest):
     def saving(self, *arguments, name="run"):
         return self.small(*self.flags, "--max-steps", self.updates, *arguments, name=name)
 
-    def finish(self, process):
-        out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess([], process.returncode, out, err)
-
     def wait_for_update(self, process, folder, update):
-        end = time.monotonic() + 60
-        while newest_update(folder) < update and process.poll() is None:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.001)
+        wait_for(lambda: newest_update(folder) >= update or process.poll() is not None)
 
     def check_newest_is_last_row(self, folder):
         windows = [row for row in rows(folder) if "loss" in row]
@@ -69,7 +61,7 @@ class Signals(StopTest):
             self.wait_for_update(process, folder, newest_update(folder) + draw.choice([1, 2, 3]))
             time.sleep(draw.uniform(0, 0.02))
             process.send_signal(number)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i, number=number):
                 self.assertEqual((result.returncode, result.stderr), (code, ""))
                 self.check_newest_is_last_row(folder)
@@ -88,7 +80,7 @@ class Signals(StopTest):
             self.wait_for_update(process, folder, newest_update(folder) + 1)
             time.sleep(draw.uniform(0, 0.05))
             process.send_signal(signal.SIGTERM)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i):
                 self.assertEqual((result.returncode, result.stderr), (143, ""))
                 self.check_newest_is_last_row(folder)
@@ -103,7 +95,7 @@ class Signals(StopTest):
             process = start(*self.saving("--resume", "auto"))
             time.sleep(draw.uniform(0, 0.6))
             process.send_signal(signal.SIGTERM)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i):
                 # Before the handlers it kills; on a fast machine the run may be done already.
                 self.assertIn(result.returncode, (0, 143, -signal.SIGTERM))
@@ -119,7 +111,7 @@ class Signals(StopTest):
             process = start(*self.saving("--resume", "auto", name=name))
             time.sleep(draw.uniform(0, 0.5))
             process.send_signal(signal.SIGTERM)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i):
                 self.assertIn(result.returncode, (0, 143, -signal.SIGTERM))
                 if result.returncode == 143:
@@ -137,7 +129,7 @@ class Signals(StopTest):
             process.send_signal(signal.SIGINT)
             time.sleep(draw.choice([0, 0.002, 0.01]))
             process.send_signal(signal.SIGINT)
-            result = self.finish(process)
+            result = finish(process)
             with self.subTest(i=i):
                 self.assertEqual((result.returncode, result.stderr), (130, ""))
         self.check_ends_as_unbroken("run")
@@ -147,7 +139,7 @@ class Signals(StopTest):
         self.wait_for_update(process, self.folder / "run", 2)
         for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
             process.send_signal(number)
-        result = self.finish(process)
+        result = finish(process)
         self.assertIn(result.returncode, SIGNALS.values())  # whichever came first to the program
         self.check_newest_is_last_row(self.folder / "run")
         self.check_ends_as_unbroken("run")
@@ -170,7 +162,7 @@ class Limits(StopTest):
         process = start(*self.saving("--grace", "0.0001s"))
         self.wait_for_update(process, self.folder / "run", 3)
         process.terminate()
-        result = self.finish(process)
+        result = finish(process)
         self.assertEqual(result.returncode, 143)
         self.assertRegex(
             result.stderr,

@@ -1,10 +1,14 @@
 # torch.load opens our .pt files under its defaults: Python writes a safetensors file, the C++ test converts it, all tensors are equal.
 import os
-import subprocess
+import pathlib
+import sys
 import tempfile
 
 import torch
 from safetensors.torch import save_file
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from interop import run_io_test, same, tensors  # noqa: E402
 
 DTYPES = [
     torch.bool,
@@ -21,44 +25,13 @@ DTYPES = [
 ]
 
 
-def tensors():
-    generator = torch.Generator().manual_seed(0)
-    result = {}
-    for i, dtype in enumerate(DTYPES):
-        noise = torch.rand(3 + i, 5, generator=generator) * 100
-        result[f"layer{i}.weight"] = noise.to(dtype)
-        result[f"layer{i}.bias"] = noise[0, 0].to(dtype).clone()
-    for i in range(1000):
-        result[f"blocks.{i}.weight"] = torch.rand(2, 3, generator=generator)
-    result["empty"] = torch.zeros(0, 7)
-    result['odd "name" \\ \n \u00e9\u4e2d'] = torch.tensor([float("nan"), float("inf"), -0.0])
-    return result
-
-
-def convert(folder):
-    program = os.path.join(os.environ["GRADSTEP_BUILD_DIR"], "tests", "gradstep_io_test")
-    subprocess.run(
-        [program, "--gtest_filter=PtFileInterop.*"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "GRADSTEP_INTEROP_DIR": folder},
-    )
-
-
-def same(a, b):
-    return (
-        a.dtype == b.dtype
-        and a.shape == b.shape
-        and torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
-    )
-
-
 def main():
-    expected = tensors()
+    expected = tensors(DTYPES)
+    expected |= {f"blocks.{i}.weight": torch.full((2, 3), i / 7) for i in range(1000)}
     with tempfile.TemporaryDirectory() as folder:
         inside, outside = (os.path.join(folder, name) for name in ("in.safetensors", "out.pt"))
         save_file(expected, inside, metadata={"alias:head.weight": "layer8.weight"})
-        convert(folder)
+        run_io_test("PtFileInterop", folder)
         expected["head.weight"] = expected["layer8.weight"]
         for options in ({}, {"mmap": True}, {"map_location": "cpu"}, {"weights_only": False}):
             found = torch.load(outside, **options)

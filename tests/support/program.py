@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.path.join(os.environ["GRADSTEP_BUILD_DIR"], "gradstep")
@@ -29,6 +30,25 @@ def start(*arguments, **options):
     return subprocess.Popen(
         [PROGRAM, *map(str, arguments)], env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL, **options
     )
+
+
+def wait_for(condition, seconds=60):
+    """Until condition() holds, or fails."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not in {seconds} seconds")
+        time.sleep(0.001)
+
+
+def wait_for_content(path):
+    wait_for(lambda: path.exists() and path.stat().st_size > 0)
+
+
+def finish(process):
+    """The process that start() began, at its end."""
+    out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess([], process.returncode, out, err)
 
 
 def rows(folder):
