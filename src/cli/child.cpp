@@ -1,12 +1,13 @@
 // no torch
-// posix_spawn of /proc/self/exe, and waitpid until it is over.
+// fork, exec of /proc/self/exe, and waitpid until it is over.
 #include "cli/child.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -14,63 +15,53 @@
 #include <system_error>
 #include <thread>
 
-extern char** environ;
-
 namespace gradstep {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{10};
 constexpr std::chrono::milliseconds kShortPause{1};  // where a moment must not be missed
 
-void require(int error, const char* what) {
-  if (error != 0) throw std::system_error(error, std::generic_category(), what);
-}
-
-class SpawnSettings {
+class OpenFile {
  public:
-  SpawnSettings() {
-    require(posix_spawn_file_actions_init(&actions_), "cannot start a process");
-    const int error = posix_spawnattr_init(&attributes_);
-    if (error != 0) posix_spawn_file_actions_destroy(&actions_);
-    require(error, "cannot start a process");
+  OpenFile(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "cannot open " + path);
   }
-  ~SpawnSettings() {
-    posix_spawnattr_destroy(&attributes_);
-    posix_spawn_file_actions_destroy(&actions_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  void open(int fd, const std::string& path, int flags) {
-    require(posix_spawn_file_actions_addopen(&actions_, fd, path.c_str(), flags, 0666), path.c_str());
-  }
-  void own_group() {
-    require(posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP), "cannot start a process");
-  }
-  [[nodiscard]] pid_t spawn(char** arguments) const {
-    pid_t pid = 0;
-    require(posix_spawn(&pid, "/proc/self/exe", &actions_, &attributes_, arguments, environ),
-            "cannot start gradstep once more");
-    return pid;
-  }
+  ~OpenFile() { close(fd_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
 
  private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
+  const int fd_;
 };
 
+// In the new process, between fork and exec: system calls only.
+[[noreturn]] void become(char** arguments, const std::array<int, 3>& files, pid_t parent) {
+  constexpr int kNotStarted = 127;  // as shells have it
+  setpgid(0, 0);
+  // Whatever ends the parent ends the child: nobody would read what it does.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kNotStarted);
+  for (int i = 0; i < 3; ++i) {
+    if (dup2(files[static_cast<size_t>(i)], i) < 0) _exit(kNotStarted);
+  }
+  execv("/proc/self/exe", arguments);
+  _exit(kNotStarted);
+}
+
 pid_t start(const ChildOptions& options) {
-  SpawnSettings settings;
-  settings.open(STDIN_FILENO, "/dev/null", O_RDONLY);
-  settings.open(STDOUT_FILENO, options.log_path, O_WRONLY | O_CREAT | O_TRUNC);
-  settings.open(STDERR_FILENO, options.log_path + ".err", O_WRONLY | O_CREAT | O_TRUNC);
-  settings.own_group();
+  const OpenFile in("/dev/null", O_RDONLY);
+  const OpenFile out(options.log_path, O_WRONLY | O_CREAT | O_TRUNC);
+  const OpenFile err(options.log_path + ".err", O_WRONLY | O_CREAT | O_TRUNC);
   std::vector<std::string> words{"gradstep"};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  return settings.spawn(pointers.data());
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) become(pointers.data(), {in.fd(), out.fd(), err.fd()}, parent);
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start gradstep once more");
+  return pid;
 }
 
 int signal_of(ExitCode reason) { return static_cast<int>(reason) - 128; }
@@ -96,7 +87,8 @@ ChildEnd run_child(const ChildOptions& options, const StopToken& stop) {
   while (true) {
     const pid_t done = waitpid(pid, &status, WNOHANG);
     if (done == pid) break;
-    if (done == -1 && errno != EINTR) require(errno, "cannot wait for a process");
+    if (done == -1 && errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "cannot wait for a process");
     if (stop.requested() && !handed_on) {
       handed_on = true;
       kill(pid, signal_of(stop.reason()));

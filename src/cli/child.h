@@ -25,9 +25,9 @@ struct ChildEnd {
   std::string error_line{};  // the last line on its stderr, without "gradstep: "; empty: none
 };
 
-// Runs it to its end, and reaps it. Its process group is its own, so that a terminal's Ctrl-C reaches it
-// once: a stop that was requested is handed on as the signal it came as. Throws std::system_error when it
-// cannot be started.
+// Runs it to its end, and reaps it; it is killed where this process ends before, in whichever way. Its
+// process group is its own, so that a terminal's Ctrl-C reaches it once: a stop that was requested is handed
+// on as the signal it came as. Throws std::system_error when it cannot be started.
 [[nodiscard]] ChildEnd run_child(const ChildOptions& options, const StopToken& stop);
 
 }  // namespace gradstep

@@ -3,11 +3,10 @@
 import pathlib
 import signal
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ProgramTest, run, start  # noqa: E402
+from program import ProgramTest, run, start, wait_for, wait_for_content  # noqa: E402
 
 
 class VerifyResume(ProgramTest):
@@ -85,12 +84,9 @@ class VerifyResume(ProgramTest):
             "verify-resume", "-q", "-o", folder, "--updates", 6, "--more", 6, "--", *self.flags("--epochs", 8)
         )
         last = folder / "unbroken/checkpoints/step-00000012/manifest.json"
-        deadline = time.monotonic() + 60
-        while not last.exists() and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.001)
+        wait_for(lambda: last.exists() or process.poll() is not None)
         rows = folder / "unbroken/metrics.jsonl"
-        while not (folder / "resumed").exists() and process.poll() is None:
-            time.sleep(0.001)
+        wait_for(lambda: (folder / "resumed").exists() or process.poll() is not None)
         text = rows.read_text()
         rows.write_text(text.replace('"lr":', '"lr":1', 1))
         out, err = process.communicate(timeout=60)
@@ -103,15 +99,35 @@ class VerifyResume(ProgramTest):
             # Rows come every window, so that the run is known to be in its loop.
             process = start("verify-resume", "-o", folder, "--updates", 10**8, "--", *self.flags("--epochs", 10**8))
             rows = folder / "unbroken/metrics.jsonl"
-            deadline = time.monotonic() + 60
-            while not (rows.exists() and rows.stat().st_size) and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_for_content(rows)
             process.send_signal(number)
             _, err = process.communicate(timeout=60)
             self.assertEqual((process.returncode, err), (code, ""))
             # The run has saved, and its lock is free: nobody holds the folder any more.
             self.assertTrue(list((folder / "unbroken/checkpoints").iterdir()))
             self.assertEqual((folder / "unbroken.log.err").read_text(), "")
+
+    def test_its_death_is_that_of_the_runs(self):
+        for number, times in ((signal.SIGKILL, 1), (signal.SIGINT, 2)):
+            folder = self.folder / f"proof-{number}"
+            process = start("verify-resume", "-o", folder, "--updates", 10**8, "--", *self.flags("--epochs", 10**8))
+            lock = folder / "unbroken/.gradstep.lock"
+            rows = folder / "unbroken/metrics.jsonl"
+            wait_for_content(rows)
+            child = int(lock.read_text().split()[1])
+            for _ in range(times):
+                process.send_signal(number)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else -signal.SIGKILL)
+            wait_for(lambda child=child: not is_running(child))
+
+
+def is_running(pid):
+    """Not so one that ended and that nobody reaped yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 if __name__ == "__main__":
