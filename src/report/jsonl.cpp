@@ -141,10 +141,15 @@ class JsonlSink::Impl {
     positions[name_] = std::to_string(file_.size());
   }
 
-  void rewind(const std::map<std::string, std::string>& positions) {
+  std::string rewind(const std::map<std::string, std::string>& positions) {
     buffer_.clear();
     const auto found = positions.find(name_);
-    file_.cut(found == positions.end() ? 0 : parse_position(found->second));
+    const int64_t position = found == positions.end() ? 0 : parse_position(found->second);
+    file_.cut(position);
+    const int64_t size = file_.size();
+    if (size >= position) return {};
+    return name_ + " has " + std::to_string(size) + " of the " + std::to_string(position) +
+           " bytes that the checkpoint knows of: rows of windows before it are missing";
   }
 
  private:
@@ -183,6 +188,8 @@ void JsonlSink::flush() { impl_->flush(); }
 void JsonlSink::note_position(std::map<std::string, std::string>& positions) {
   impl_->note_position(positions);
 }
-void JsonlSink::rewind(const std::map<std::string, std::string>& positions) { impl_->rewind(positions); }
+std::string JsonlSink::rewind(const std::map<std::string, std::string>& positions) {
+  return impl_->rewind(positions);
+}
 
 }  // namespace gradstep

@@ -43,8 +43,13 @@ void SinkList::note_position(std::map<std::string, std::string>& positions) {
   for (const std::unique_ptr<Sink>& sink : sinks_) sink->note_position(positions);
 }
 
-void SinkList::rewind(const std::map<std::string, std::string>& positions) {
-  for (const std::unique_ptr<Sink>& sink : sinks_) sink->rewind(positions);
+std::string SinkList::rewind(const std::map<std::string, std::string>& positions) {
+  std::string missing;
+  for (const std::unique_ptr<Sink>& sink : sinks_) {
+    const std::string each = sink->rewind(positions);
+    if (!each.empty()) missing += (missing.empty() ? "" : "; ") + each;
+  }
+  return missing;
 }
 
 void SinkList::flush() {

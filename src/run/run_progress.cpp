@@ -80,6 +80,15 @@ TrainState RunProgress::state(double seconds) const {
   return now;
 }
 
+BlackBox RunProgress::black_box(const Window& window, const StepReport& step) const {
+  BlackBox box = make_black_box(setup.engine, window, step, setup.world.rank());
+  box.scale_history = scale_history;
+  box.info = setup.model_info();
+  box.config = setup.config;
+  box.dataset_fingerprint = setup.data.train->fingerprint();
+  return box;
+}
+
 void RunProgress::take_over(const std::string& where, const TrainState& state, int64_t micro_batch) {
   TrainState fitted = state;  // shares the tensors
   fitted.engine.micro_batch = micro_batch;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gradstep/data/loader.h"
+#include "gradstep/run/black_box.h"
 #include "gradstep/run/train_state.h"
 #include "run/best_tracker.h"
 #include "run/planner.h"
@@ -32,6 +33,8 @@ struct RunProgress {
   // Windows from `next` on.
   [[nodiscard]] std::unique_ptr<Loader> make_loader() const;
 
+  // What replay needs of the window just taken.
+  [[nodiscard]] BlackBox black_box(const Window& window, const StepReport& step) const;
   // Tensors are the live ones. seconds: of training so far.
   [[nodiscard]] TrainState state(double seconds) const;
   // Brings engine and progress to where the state was; where: begins messages. Throws CheckpointError where a

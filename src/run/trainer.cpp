@@ -112,7 +112,10 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
 void Trainer::Impl::begin() {
   first_update_ = setup_.engine.counters().updates;
   loader_ = run_.make_loader();
-  report([&](Sink& sinks) { sinks.rewind(run_.report_positions); });
+  std::string missing;
+  report([&](Sink& sinks) { missing = sinks.rewind(run_.report_positions); });
+  // A checkpoint of another folder knows of rows that are not here.
+  if (!changed_ && !missing.empty()) event("warning", {{"text", missing}});
   for (const auto& [name, fields] : first_events_) event(name, fields);
   clock_.start(resumed_ ? resumed_->seconds : 0);
 }
@@ -187,12 +190,7 @@ void Trainer::Impl::leave_black_box(const Window& window, const StepReport& step
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
   try {
-    BlackBox box = make_black_box(setup_.engine, window, step, setup_.world.rank());
-    box.scale_history = run_.scale_history;
-    box.info = setup_.model_info();
-    box.config = setup_.config;
-    box.dataset_fingerprint = setup_.data.train->fingerprint();
-    write_black_box(*file_system_, path, box);
+    write_black_box(*file_system_, path, run_.black_box(window, step));
     event("black box", {{"window", std::to_string(step.window)}, {"file", path}});
   } catch (const CheckpointError& error) {
     // The run does not end because its recorder finds no room.
@@ -333,6 +331,8 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
   resumed_ = state;
   resumed_->model = resumed_->optimizer = resumed_->ema = {};
   resumed_from_ = found.path;
+  if (config.precision == state.config.precision && config.matmul == state.config.matmul)
+    setup_.plan.precision_reason = "as before";
   first_events_.push_back({"resume",
                            {{"from", found.path},
                             {"window", std::to_string(state.engine.counters.windows)},

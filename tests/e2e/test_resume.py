@@ -8,7 +8,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ProgramTest, rows, run, start, write_idx  # noqa: E402
+from program import ProgramTest, rows, run, start, wait_for, write_idx  # noqa: E402
 from soak import checkpoints, first_difference, numbers, tensor_files  # noqa: E402
 
 EPOCH = 8  # windows of 8 samples in 60
@@ -40,6 +40,20 @@ class Resume(ProgramTest):
                 self.assertIn(f"step-{stop:08}", second.stdout)
                 self.check_equal(self.folder / name)
 
+    def test_rows_that_somebody_cut_are_missed(self):
+        self.done(self.train("run", "--stop-after", 7))
+        metrics = self.folder / "run/metrics.jsonl"
+        metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:2]))
+        text = f"metrics.jsonl has {metrics.stat().st_size} of the "
+        result = self.done(self.train("run", "--resume", "auto", "--stop-after", 1))
+        self.assertNotIn("warning", self.done(self.train("run", "--resume", "auto", "--stop-after", 1)).stdout)
+        self.assertIn(f"warning: {text}", result.stdout)
+        warnings = [row for row in rows(self.folder / "run") if row.get("event") == "warning"]
+        self.assertEqual([text in row["text"] for row in warnings], [True])
+        # Another folder has none of the rows, and need not.
+        elsewhere = self.train("elsewhere", "--resume", self.folder / "run", "--stop-after", 1)
+        self.assertNotIn("warning", self.done(elsewhere).stdout)
+
     def test_in_many_pieces(self):
         for _ in range(9):
             self.done(self.train("pieces", "--resume", "auto", "--stop-after", 5))
@@ -70,9 +84,7 @@ class Resume(ProgramTest):
                     *self.small(*self.extra, "--epochs", 2_000_000, *extra, name=name), stdout=subprocess.DEVNULL
                 )
                 metrics = self.folder / name / "metrics.jsonl"
-                end = time.monotonic() + 60
-                while not (metrics.exists() and metrics.stat().st_size > 3000) and time.monotonic() < end:
-                    time.sleep(0.01)
+                wait_for(lambda metrics=metrics: metrics.exists() and metrics.stat().st_size > 3000)
                 process.send_signal(getattr(signal, name))
                 process.communicate(timeout=60)
                 self.assertEqual(process.returncode, code)

@@ -91,14 +91,18 @@ TEST_F(PositionsTest, GoesBackInTheNextRun) {
   EXPECT_THAT(text(), ::testing::StartsWith(lines(1, 5) + "{\"event\":\"end\""));
 }
 
-// After a power cut the file may be shorter than the checkpoint says: what is there stays.
-TEST_F(PositionsTest, AShorterFileStaysAsItIs) {
+// Somebody shortened the file: what is there stays, and what is missing is said.
+TEST_F(PositionsTest, AShorterFileStaysAsItIsAndIsNamed) {
+  const std::string here = std::to_string(lines(1, 2).size());
   dir_.write("metrics.jsonl", lines(1, 2) + "{\"half");
   JsonlSink sink(path_);
-  sink.rewind({{"metrics.jsonl", std::to_string(lines(1, 5).size())}});
-  EXPECT_EQ(text(), lines(1, 2));
-  sink.rewind({{"metrics.jsonl", std::to_string(std::numeric_limits<int64_t>::max())}});
-  EXPECT_EQ(text(), lines(1, 2));
+  for (const std::string& position :
+       {std::to_string(lines(1, 5).size()), std::to_string(std::numeric_limits<int64_t>::max())}) {
+    EXPECT_THAT(sink.rewind({{"metrics.jsonl", position}}),
+                HasSubstr("metrics.jsonl has " + here + " of the " + position + " bytes"));
+    EXPECT_EQ(text(), lines(1, 2));
+  }
+  EXPECT_EQ(sink.rewind({{"metrics.jsonl", here}}), "");
 }
 
 // Somebody edited the file: whole lines only, all the same.
@@ -157,10 +161,12 @@ TEST_F(PositionsTest, ASinkListAsksEachAndAnOrdinarySinkHasNone) {
   sinks.note_position(positions);
   EXPECT_EQ(positions.size(), 2U);
   sinks.window(row(2));
-  sinks.rewind(positions);
+  EXPECT_EQ(sinks.rewind(positions), "");
   sinks.flush();
   EXPECT_EQ(text(), lines(1, 1));
   EXPECT_EQ(dir_.read("second.jsonl"), lines(1, 1));
+  positions["second.jsonl"] = "1000000";
+  EXPECT_THAT(sinks.rewind(positions), ::testing::StartsWith("second.jsonl has "));
 }
 
 // What cannot be cut is left alone.

@@ -31,7 +31,7 @@ class JsonlSink final : public Sink {
   // The position is the size of the file in bytes, under the file's name. Rewinding cuts what lies behind;
   // without a position of this file it is emptied. Throws CheckpointError for a position that is no number.
   void note_position(std::map<std::string, std::string>& positions) override;
-  void rewind(const std::map<std::string, std::string>& positions) override;
+  std::string rewind(const std::map<std::string, std::string>& positions) override;
 
  private:
   class Impl;

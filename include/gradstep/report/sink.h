@@ -74,8 +74,9 @@ class Sink {
   virtual void flush() {}
   // For a checkpoint: writes what is held back, and adds where the report stands, under its name.
   virtual void note_position(std::map<std::string, std::string>& /*positions*/) {}
-  // Goes back to where it stood: what was reported since is dropped, and will come again.
-  virtual void rewind(const std::map<std::string, std::string>& /*positions*/) {}
+  // Goes back to where it stood: what was reported since is dropped, and will come again. Returns what is no
+  // longer there of what was reported before, in one line; empty: nothing is missing.
+  virtual std::string rewind(const std::map<std::string, std::string>& /*positions*/) { return {}; }
 };
 
 // Hands each row to each of its sinks, in order. Empty: reports go nowhere.
@@ -88,7 +89,7 @@ class SinkList final : public Sink {
   void end(const RunEnd& row) override;
   void flush() override;
   void note_position(std::map<std::string, std::string>& positions) override;
-  void rewind(const std::map<std::string, std::string>& positions) override;
+  std::string rewind(const std::map<std::string, std::string>& positions) override;
 
  private:
   std::vector<std::unique_ptr<Sink>> sinks_;
