@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <limits>
 #include <system_error>
 
@@ -29,9 +30,16 @@ uint64_t plus(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
 }
 
-uint64_t free_in(FileSystem& file_system, const std::string& output_dir) {
+// Where the bytes will lie: checkpoints/ may be a link or a mount, to a disk of its own.
+std::string place_of_checkpoints(const std::string& output_dir) {
+  std::error_code ignored;
+  const std::string checkpoints = checkpoints_dir(output_dir);
+  return std::filesystem::is_directory(checkpoints, ignored) ? checkpoints : output_dir;
+}
+
+uint64_t free_in(FileSystem& file_system, const std::string& folder) {
   try {
-    return file_system.free_bytes(output_dir);
+    return file_system.free_bytes(folder);
   } catch (const std::system_error& error) {
     throw CheckpointError(std::string(error.what()) + "; check the disk and the rights of the folder");
   }
@@ -95,19 +103,21 @@ std::string check_room(FileSystem& file_system, const std::string& output_dir, c
                        int64_t keep, int64_t num_saves) {
   const uint64_t one = bytes_of_save(bytes, {.best = true});
   require_room(file_system, output_dir, one);
-  const uint64_t free = free_in(file_system, output_dir);
+  const std::string place = place_of_checkpoints(output_dir);
+  const uint64_t free = free_in(file_system, place);
   const uint64_t present = times(list_checkpoints(output_dir).size(), bytes.checkpoint);
   const uint64_t all = bytes_of_run(bytes, keep, num_saves);
   const uint64_t needed = std::max(one, all - std::min(all, present));
   if (needed <= free) return "";
-  return output_dir + ": the checkpoints of this run will need " + room_text(needed) + ", " +
-         room_text(free) + " are free; make room, or lower --keep-checkpoints";
+  return place + ": the checkpoints of this run will need " + room_text(needed) + ", " + room_text(free) +
+         " are free; make room, or lower --keep-checkpoints";
 }
 
 void require_room(FileSystem& file_system, const std::string& output_dir, uint64_t needed) {
-  const uint64_t free = free_in(file_system, output_dir);
+  const std::string place = place_of_checkpoints(output_dir);
+  const uint64_t free = free_in(file_system, place);
   if (needed <= free) return;
-  throw CheckpointError(output_dir + ": a checkpoint needs " + room_text(needed) + ", " + room_text(free) +
+  throw CheckpointError(place + ": a checkpoint needs " + room_text(needed) + ", " + room_text(free) +
                         " are free; make room, or give another --output-dir");
 }
 

@@ -30,7 +30,8 @@ struct SaveBytes {
 [[nodiscard]] std::string check_room(FileSystem& file_system, const std::string& output_dir,
                                      const SaveBytes& bytes, int64_t keep, int64_t num_saves);
 
-// Throws CheckpointError with both numbers where `needed` bytes are more than there is room for.
+// Throws CheckpointError with both numbers where `needed` bytes are more than there is room for: on the disk
+// of checkpoints/, where that is there, else on that of the output folder.
 void require_room(FileSystem& file_system, const std::string& output_dir, uint64_t needed);
 
 // Bytes/s the disk takes durably: a temporary file of `bytes`, 8 MB at most, is written, synced and removed.

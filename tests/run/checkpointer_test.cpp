@@ -220,6 +220,7 @@ TEST_F(CheckpointerTest, TheSameStateAgainIsExportedOnly) {
   EXPECT_EQ(exported.error, "");
   EXPECT_EQ(exported.bytes, size_of(dir_.path()) - size_of(dir_.file("checkpoints")));
   for (size_t i = static_cast<size_t>(num_calls); i < disk_.calls().size(); ++i) {
+    if (disk_.calls()[i].starts_with("ask for the free space")) continue;
     EXPECT_THAT(disk_.calls()[i], Not(HasSubstr("checkpoints")));
   }
   // What happened without an update counts.

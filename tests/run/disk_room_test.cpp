@@ -102,6 +102,19 @@ TEST_F(DiskRoom, F10_CheckpointsThatAreThereCount) {
   EXPECT_THROW((void)warning(1'399'999, 0, 2), CheckpointError);
 }
 
+// A link to a larger disk is a usual thing.
+TEST_F(DiskRoom, AsksForTheDiskThatTheCheckpointsLieOn) {
+  const ScratchDir other;
+  std::vector<std::string> asked;
+  HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
+    if (what == "ask") asked.push_back(std::filesystem::weakly_canonical(path).string());
+  });
+  require_room(disk, dir_.path(), 1);
+  std::filesystem::create_directory_symlink(other.path(), dir_.file("checkpoints"));
+  require_room(disk, dir_.path(), 1);
+  EXPECT_THAT(asked, ::testing::ElementsAre(dir_.path(), other.path()));
+}
+
 TEST_F(DiskRoom, AQuestionThatFailsNamesTheFolder) {
   FailingFileSystem disk = quick_disk();
   disk.fail_call(0, EACCES);
