@@ -9,11 +9,15 @@
 namespace gradstep {
 
 bool is_leftover(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kBeginnings{
-      ".config.toml.tmp-",       ".rate.tmp-",
-      ".best.safetensors.tmp-",  ".best-ema.safetensors.tmp-",
-      ".model.safetensors.tmp-", ".model-ema.safetensors.tmp-"};
-  return std::ranges::any_of(kBeginnings, [&](std::string_view each) { return name.starts_with(each); });
+  constexpr std::string_view kEnding = ".tmp-";
+  constexpr std::array<std::string_view, 6> kFiles{"config.toml",       "rate",
+                                                   "best.safetensors",  "best-ema.safetensors",
+                                                   "model.safetensors", "model-ema.safetensors"};
+  const size_t end = name.rfind(kEnding);
+  if (!name.starts_with('.') || end == std::string_view::npos || end == 0) return false;
+  if (name.find_first_not_of("0123456789-", end + kEnding.size()) != std::string_view::npos) return false;
+  const std::string_view file = name.substr(1, end - 1);
+  return file.starts_with("blackbox-") || std::ranges::find(kFiles, file) != kFiles.end();
 }
 
 }  // namespace gradstep

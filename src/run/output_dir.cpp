@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "gradstep/base/error.h"
+#include "gradstep/io/file_system.h"
 #include "run/leftover.h"
 
 namespace gradstep {
@@ -72,13 +73,6 @@ int lock(const std::string& dir) {
   }
 }
 
-// A file that a kill left half written: .<name>.tmp-<process>-<number>, of the first file even.
-bool is_leftover(const std::string& name) {
-  const size_t at = name.rfind(".tmp-");
-  return name.starts_with('.') && at != std::string::npos && at > 0 &&
-         name.find_first_not_of("0123456789-", at + 5) == std::string::npos;
-}
-
 void check_content(const std::string& dir, OutputDir::Use use) {
   bool foreign = false;
   bool run = false;
@@ -101,6 +95,26 @@ void check_content(const std::string& dir, OutputDir::Use use) {
                       ": holds files that are not of a run; choose an empty or new folder");
 }
 
+// Makes the entries of folders that are new durable: a power cut shall not take a run with its checkpoints.
+// `existing` is the nearest folder that was there before. Best effort: a folder that may not be read cannot
+// be synced.
+void sync_entries(const fs::path& path, const fs::path& existing) {
+  fs::path folder = path;
+  do {
+    folder = folder.parent_path();
+    try {
+      posix_file_system().sync_dir(folder.string());
+    } catch (const std::system_error&) {
+    }
+  } while (folder != existing && folder.has_relative_path());
+}
+
+fs::path nearest_existing(fs::path path) {
+  std::error_code ignored;
+  while (path.has_relative_path() && !fs::exists(path, ignored)) path = path.parent_path();
+  return path;
+}
+
 void write_owner(int fd) {
   const std::string text = "pid " + std::to_string(getpid()) + " on " + host_name() + "\n";
   // Only a courtesy to the reader of an error message: a full disk shows up at the first file that matters.
@@ -111,11 +125,14 @@ void write_owner(int fd) {
 
 OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
   std::error_code error;
+  const fs::path absolute = fs::weakly_canonical(fs::absolute(path_, error), error);
+  const fs::path existing = nearest_existing(absolute);
   created_ = fs::create_directories(path_, error);
   if (error || !fs::is_directory(path_)) {
     throw ConfigError("--output-dir " + path_ + ": cannot be created: " +
                       (error ? error.message() : std::string("a file is in the way")) + "; choose another");
   }
+  if (created_) sync_entries(absolute, existing);
   lock_fd_ = lock(path_);
   try {
     check_content(path_, use);
