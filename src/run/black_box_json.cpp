@@ -21,16 +21,6 @@ Json number(double value) {
   return value;
 }
 
-Json engine_json(const EngineState& engine) {
-  return {{"windows", engine.counters.windows},
-          {"updates", engine.counters.updates},
-          {"skipped_total", engine.counters.skipped_total},
-          {"skips_in_a_row", engine.counters.skips_in_a_row},
-          {"loss_scale", engine.loss_scale},
-          {"num_good_updates", engine.num_good_updates},
-          {"micro_batch", engine.micro_batch}};
-}
-
 template <typename Value, typename Parse>
 Value parsed(const JsonObject& document, const std::string& key, Parse parse) {
   try {
@@ -58,7 +48,7 @@ std::string black_box_json(const BlackBox& box) {
             {"rank", box.rank},
             {"total_samples", box.total_samples},
             {"dataset_fingerprint", box.dataset_fingerprint},
-            {"engine", engine_json(box.engine)}};
+            {"engine", Json::parse(engine_json(box.engine))}};
   json["modules"] = Json::array();
   for (const ModuleNorms& module : box.modules) {
     json["modules"].push_back({{"module", module.module},

@@ -215,7 +215,8 @@ class Checkpointer::Impl {
   }
 
   uint64_t write(const TrainState& state, const Job& job) {
-    require_finite(state);
+    // Before an export: write_checkpoint looks for itself.
+    if (job.request.best || job.request.export_model) require_finite(state);
     SaveBytes bytes = save_bytes(state);
     if (!job.writes) bytes.checkpoint = 0;
     require_room(file_system_, options_.output_dir, bytes_of_save(bytes, job.request));

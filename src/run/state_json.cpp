@@ -51,15 +51,7 @@ class Document {
 };
 
 void add_engine(Document& document, const EngineState& engine) {
-  document.add_object("engine", [&](JsonLine& line) {
-    line.add("windows", engine.counters.windows);
-    line.add("updates", engine.counters.updates);
-    line.add("skipped_total", engine.counters.skipped_total);
-    line.add("skips_in_a_row", engine.counters.skips_in_a_row);
-    line.add("loss_scale", engine.loss_scale);
-    line.add("num_good_updates", engine.num_good_updates);
-    line.add("micro_batch", engine.micro_batch);
-  });
+  document.add("engine", engine_json(engine));
   document.add_object("spikes", [&](JsonLine& line) {
     line.add("losses", engine.spikes.losses);
     line.add("grad_norms", engine.spikes.grad_norms);
@@ -153,6 +145,18 @@ std::vector<TensorSpec> read_tensors(const JsonObject& document, const std::stri
 }
 
 }  // namespace
+
+std::string engine_json(const EngineState& engine) {
+  return object_text([&](JsonLine& line) {
+    line.add("windows", engine.counters.windows);
+    line.add("updates", engine.counters.updates);
+    line.add("skipped_total", engine.counters.skipped_total);
+    line.add("skips_in_a_row", engine.counters.skips_in_a_row);
+    line.add("loss_scale", engine.loss_scale);
+    line.add("num_good_updates", engine.num_good_updates);
+    line.add("micro_batch", engine.micro_batch);
+  });
+}
 
 EngineState read_engine(const JsonObject& engine) {
   // The scaler counts its good updates in 32 bits.

@@ -34,6 +34,7 @@ struct StateFile {
 [[nodiscard]] StateFile parse_state(const std::string& path, std::string_view text);
 
 // Parts that a black box has too: an engine but for its spike history, and the settings under "config".
+[[nodiscard]] std::string engine_json(const EngineState& engine);
 [[nodiscard]] EngineState read_engine(const JsonObject& engine);
 [[nodiscard]] RunConfig read_config(const JsonObject& document);
 
