@@ -1,27 +1,25 @@
 // ckpt diff: settings key by key, then whatever compare_states finds.
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <iterator>
 
 #include "cli/ckpt_command.h"
 #include "cli/ckpt_path.h"
 #include "cli/terminal.h"
-#include "run/flag_table.h"
+#include "run/drift.h"
 
 namespace gradstep {
 namespace {
 
-// They say where files lie, how a run was started and what it shows, not what is computed.
-constexpr std::array<std::string_view, 13> kLeftOut = {
-    "data_dir", "output_dir", "resume",       "accept_drift",     "stop_after",    "max_time",     "grace",
-    "quiet",    "dry_run",    "log_interval", "keep_checkpoints", "on_save_error", "save_interval"};
-
-std::vector<StateDifference> setting_differences(const RunConfig& a, const RunConfig& b) {
+// Those that change what is computed, as a resume judges them. What follows from them, compare_states names.
+std::vector<StateDifference> setting_differences(const TrainState& a, const TrainState& b) {
+  const RunIdentity second{.config = b.config,
+                           .global_batch = a.global_batch,
+                           .total_updates = a.total_updates,
+                           .dataset_fingerprint = a.dataset_fingerprint};
   std::vector<StateDifference> found;
-  for (const Flag<RunConfig>& flag : train_flags()) {
-    if (std::ranges::find(kLeftOut, flag.info.key) != kLeftOut.end()) continue;
-    if (flag.get(a) == flag.get(b)) continue;
-    found.push_back({"setting " + flag.info.key, flag.get(a) + " and " + flag.get(b)});
+  for (const Drift& drift : find_drift(a, second)) {
+    if (drift.kind != OnResume::kFree)
+      found.push_back({"setting " + drift.key, drift.before + " and " + drift.now});
   }
   return found;
 }
@@ -33,7 +31,7 @@ int run_ckpt_diff(const CkptDiffOptions& options) {
   const FoundCheckpoint b = load_checkpoint_at(options.second);
   warn_of_broken(a);
   warn_of_broken(b);
-  std::vector<StateDifference> found = setting_differences(a.state.config, b.state.config);
+  std::vector<StateDifference> found = setting_differences(a.state, b.state);
   std::ranges::move(compare_states(a.state, b.state), std::back_inserter(found));
   std::string text = "first:  " + a.path + "\nsecond: " + b.path + "\n";
   for (const StateDifference& each : found) text += each.what + ": " + each.detail + "\n";

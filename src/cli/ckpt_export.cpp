@@ -30,8 +30,11 @@ std::string format_of(const CkptExportOptions& options) {
                     "--format");
 }
 
-void refuse_to_replace(const CkptExportOptions& options) {
+void check_place(const CkptExportOptions& options) {
   std::error_code ignored;
+  const fs::path folder = fs::path(options.file).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    throw CheckpointError(options.file + ": there is no folder " + folder.string() + "; make it first");
   const fs::file_status status = fs::symlink_status(options.file, ignored);
   if (!fs::exists(status)) return;
   if (fs::is_directory(status)) throw ConfigError(options.file + ": is a folder; give the name of a file");
@@ -64,7 +67,7 @@ Weights load_weights(const CkptExportOptions& options) {
 
 int run_ckpt_export(const CkptExportOptions& options) {
   const std::string format = format_of(options);
-  refuse_to_replace(options);
+  check_place(options);
   const Weights weights = load_weights(options);
   if (format == "pt") {
     write_pt(posix_file_system(), options.file, weights.tensors);

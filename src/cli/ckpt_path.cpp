@@ -19,6 +19,15 @@ bool is_checkpoint(const std::string& path) {
          (parse_checkpoint_name(name_of(path)) || fs::exists(fs::path(path) / kManifestName, ignored));
 }
 
+// The run that a path names, also by its folder of checkpoints.
+std::string run_at(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  const fs::path folder = normal.has_filename() ? normal : normal.parent_path();
+  std::error_code ignored;
+  if (folder.filename() != "checkpoints" || fs::exists(checkpoints_dir(path), ignored)) return path;
+  return folder.has_parent_path() ? folder.parent_path().string() : ".";
+}
+
 [[noreturn]] void refuse(const std::string& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
@@ -34,8 +43,9 @@ bool is_checkpoint(const std::string& path) {
 std::vector<std::string> checkpoints_at(const std::string& path) {
   if (is_checkpoint(path)) return {path};
   std::vector<std::string> paths;
-  for (const int64_t update : list_checkpoints(path)) {
-    paths.push_back((fs::path(checkpoints_dir(path)) / checkpoint_name(update)).string());
+  const std::string run = run_at(path);
+  for (const int64_t update : list_checkpoints(run)) {
+    paths.push_back((fs::path(checkpoints_dir(run)) / checkpoint_name(update)).string());
   }
   if (paths.empty()) refuse(path);
   return paths;
@@ -43,7 +53,7 @@ std::vector<std::string> checkpoints_at(const std::string& path) {
 
 FoundCheckpoint load_checkpoint_at(const std::string& path) {
   if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
-  std::optional<FoundCheckpoint> found = newest_checkpoint(path);
+  std::optional<FoundCheckpoint> found = newest_checkpoint(run_at(path));
   if (!found) refuse(path);
   return *std::move(found);
 }

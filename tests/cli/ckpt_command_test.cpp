@@ -132,6 +132,15 @@ TEST_F(Ckpt, NoCheckpointIsAnError) {
   }
 }
 
+TEST_F(Ckpt, TheFolderOfCheckpointsStandsForItsRun) {
+  const std::string expected = output_of([&] { return run_ckpt_ls({.path = run()}); });
+  for (const char* ending : {"/checkpoints", "/checkpoints/"})
+    EXPECT_EQ(output_of([&] { return run_ckpt_ls({.path = run() + ending}); }), expected);
+  EXPECT_THAT(output_of([&] { return run_ckpt_diff({.first = run() + "/checkpoints", .second = run()}); }),
+              HasSubstr("\nequal: "));
+  EXPECT_EQ(exit_code_, 0);
+}
+
 TEST_F(Ckpt, DiffOfEqualStates) {
   TrainState same = full_state(120);
   same.config.output_dir = "/elsewhere";
@@ -248,6 +257,7 @@ TEST_F(Ckpt, ExportRefusals) {
   EXPECT_THAT(error_, HasSubstr("there.pt"));
   (void)output_of([&] { return run_ckpt_export({.path = run(), .file = dir_.file("no/such/b.pt")}); });
   EXPECT_EQ(exit_code_, 4);
+  EXPECT_THAT(error_, HasSubstr("there is no folder " + dir_.file("no/such")));
   flip(60, "model.safetensors");
   (void)output_of([&] { return run_ckpt_export({.path = checkpoint(60), .file = dir_.file("b.pt")}); });
   EXPECT_EQ(exit_code_, 4);
