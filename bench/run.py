@@ -189,6 +189,8 @@ def now():
 
 def add_saves(arguments, about):
     """Saves are measured anew; the rest of the result stays as it was, and the table is written from both."""
+    if not arguments.saves.is_file():
+        raise SystemExit(f"--saves {arguments.saves}: no such result; a complete run writes one first")
     result = json.loads(arguments.saves.read_text())
     result["saves"] = measure_saves(arguments, about)
     table = report.table(result)

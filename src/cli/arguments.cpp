@@ -107,7 +107,9 @@ class Parser {
     const std::string name = flag->substr(0, flag->find('='));
     if (name.size() == 2) refuse("unknown flag " + name, "");
     // "-lr" is meant as "--lr".
-    refuse("unknown flag " + name, did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_));
+    std::string hint = did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_);
+    if (hint.empty() && !command_.rest.empty()) hint = "; flags of train stand behind a lone --.";
+    refuse("unknown flag " + name, hint);
   }
 
   [[nodiscard]] bool takes_value(const std::string& name) const {

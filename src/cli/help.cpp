@@ -12,16 +12,16 @@ struct ExitCodeLine {
   const char* meaning;
 };
 constexpr ExitCodeLine kExitCodes[] = {
-    {"0", "done"},
+    {"0", "done, or ended as asked by --max-time or --stop-after, checkpoint and model saved"},
     {"1", "unexpected error, a fault of gradstep; ckpt diff, verify-resume: something differs"},
     {"2", "a flag, the config file or the output folder cannot be used"},
     {"3", "diverged: too many updates in a row were not finite"},
     {"4", "no usable checkpoint or model file, or none can be written"},
     {"5", "the data set is missing or broken"},
     {"6", "out of memory"},
-    {"130", "stopped by SIGINT, model saved (a second SIGINT: at once, nothing saved)"},
-    {"138", "stopped by SIGUSR1, model saved"},
-    {"143", "stopped by SIGTERM, model saved"},
+    {"130", "stopped by SIGINT, checkpoint and model saved (a second SIGINT: at once, nothing saved)"},
+    {"138", "stopped by SIGUSR1, checkpoint and model saved"},
+    {"143", "stopped by SIGTERM, checkpoint and model saved"},
 };
 constexpr size_t kFlagColumn = 32;
 constexpr size_t kCommandColumn = 17;

@@ -1,6 +1,6 @@
 // no torch
-// Signal handlers: each does one atomic exchange, and the second SIGINT an _exit. All of it is
-// async-signal-safe.
+// Signal handlers: each asks the token to stop (atomics and clock_gettime), and the second SIGINT is an
+// _exit. All of it is async-signal-safe.
 #include "cli/signals.h"
 
 #include <unistd.h>

@@ -17,13 +17,14 @@ ReadFile::ReadFile(const std::string& path)
     : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) {
     throw CheckpointError("cannot open " + path + ": " + std::strerror(errno) +
-                          "; give the path of a model file or checkpoint");
+                          "; give the path of a model file, checkpoint or black box");
   }
   struct stat status{};
   if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd_);
     throw CheckpointError(
-        path + ": expected a file, found something else; give the path of a model file or checkpoint");
+        path +
+        ": expected a file, found something else; give the path of a model file, checkpoint or black box");
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }

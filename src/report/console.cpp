@@ -43,6 +43,7 @@ std::string end_line(const RunEnd& row) {
             fixed_text(row.last_eval->val_acc, 4);
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
+  if (!is_finished(row) && !row.model_path.empty()) text += " | go on with --resume auto";
   return text;
 }
 
@@ -66,6 +67,10 @@ std::string event_line(const EventRow& row) {
   if (row.name == "resume") {
     return "resumed from " + field(row, "from") + " at window " + field(row, "window") +
            (field(row, "left").empty() ? "" : ": " + field(row, "left"));
+  }
+  if (row.name == "black box") {
+    return "black box of window " + field(row, "window") + ": look at it with gradstep replay " +
+           field(row, "file");
   }
   if (row.name == "changed")
     return "changed: " + field(row, "key") + " was " + field(row, "before") + ", is " + field(row, "now");

@@ -108,7 +108,8 @@ TEST(Arguments, WhatStandsBehindTwoDashesIsTheRestAsItIs) {
   EXPECT_EQ(parse_arguments(command("verify-resume"), {"--"}).rest, Words{});
   EXPECT_EQ(refusal({"--more", "--", "3"}, "verify-resume"),
             "--more needs a value; see gradstep verify-resume --help");
-  EXPECT_EQ(refusal({"--lr", "3"}, "verify-resume"), "unknown flag --lr; see gradstep verify-resume --help");
+  EXPECT_EQ(refusal({"--lr", "3"}, "verify-resume"),
+            "unknown flag --lr; flags of train stand behind a lone --. See gradstep verify-resume --help");
 }
 
 TEST(Arguments, PositionalOnlyWhereThereIsOne) {

@@ -236,6 +236,27 @@ TEST(Console, TheLastLineOfARunThatWasStopped) {
             "val_loss 0.0000 | val_acc 0.5000\n");
 }
 
+TEST(Console, OnlyARunThatCanGoOnSaysHow) {
+  for (const char* reason : {"SIGTERM", "--max-time", "done", "early stop"}) {
+    Capture out;
+    ConsoleSink sink(out.file(), {});
+    sink.end({.reason = reason, .model_path = "runs/a/model.safetensors"});
+    const std::string shown = out.text();
+    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with --resume auto\n"),
+              shown.starts_with("not finished"))
+        << shown;
+  }
+}
+
+TEST(Console, ABlackBoxIsNamedWithTheCommandThatShowsIt) {
+  Capture out;
+  ConsoleSink sink(out.file(), {});
+  sink.event(
+      {.name = "black box", .fields = {{"window", "7"}, {"file", "runs/a/blackbox-00000007.safetensors"}}});
+  EXPECT_EQ(out.text(),
+            "black box of window 7: look at it with gradstep replay runs/a/blackbox-00000007.safetensors\n");
+}
+
 TEST(Console, BarAndLinesDoNotGarbleEachOther) {
   Capture out;
   ConsoleSink sink(out.file(), {.log_interval = 2, .total_updates = 4, .is_terminal = true, .width = 80});
