@@ -128,7 +128,7 @@ def chosen_jobs(arguments, cores):
 
 
 def best_options(jobs, data_dir, quick):
-    """For each job the options with the highest rate in one short look; a quick run takes the first ones as they are."""
+    """For each job the options with the highest rate in two short looks; a quick run takes the first ones as they are."""
     best = {}
     for case, peer in jobs:
         if peer.options_of:
@@ -139,7 +139,12 @@ def best_options(jobs, data_dir, quick):
         if quick or len(peer.candidates) == 1:
             best[case, peer] = peer.candidates[0]
             continue
-        rates = [peer.measure(case, options, LOOK, data_dir)["samples_per_s"] for options in peer.candidates]
+        # Machines have slow moments: each has two, forth and back, and the better one counts.
+        forth = range(len(peer.candidates))
+        rates = [0.0 for _ in forth]
+        for i in [*forth, *reversed(forth)]:
+            rate = peer.measure(case, peer.candidates[i], LOOK, data_dir)["samples_per_s"]
+            rates[i] = max(rates[i], rate)
         best[case, peer] = peer.candidates[rates.index(max(rates))]
         say(f"{case.name:12} {peer.name:16} best with {' '.join(best[case, peer])} of {len(rates)}")
     return best
