@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/out_of_memory.h"
+
 namespace gradstep {
 namespace {
 
@@ -78,6 +80,7 @@ class Loader::Impl {
   struct Slot {
     std::optional<Window> window;
     std::exception_ptr error;
+    std::shared_ptr<EpochOrder> order;  // set where memory ran out: the caller tries again with it
   };
 
   Slot& slot(const Position& position) { return ring_[static_cast<size_t>(position.number) % ring_.size()]; }
@@ -100,7 +103,14 @@ class Loader::Impl {
     std::unique_lock lock(mutex_);
     Slot& place = slot(handed_out_);
     window_ready_.wait(lock, [&] { return place.window || place.error; });
-    if (place.error) std::rethrow_exception(place.error);
+    if (place.error && !place.order) std::rethrow_exception(place.error);
+    if (place.error) {
+      // A worker asks for memory beside the computation. Now that it has ended, there may be enough.
+      lock.unlock();
+      Window made = make_window(handed_out_, place.order);  // nobody else touches the place meanwhile
+      lock.lock();
+      place = {.window = std::move(made), .error = {}, .order = {}};
+    }
     Window window = std::move(*place.window);
     place.window.reset();
     ++handed_out_number_;
@@ -133,15 +143,17 @@ class Loader::Impl {
     claimed_ = following(claimed_, windows_per_epoch_);
     const std::shared_ptr<EpochOrder> order = order_for(position.epoch);
     lock.unlock();
-    std::optional<Window> window;
-    std::exception_ptr error;
+    Slot made;
     try {
-      window = make_window(position, order);
+      made.window = make_window(position, order);
+    } catch (const std::exception& error) {
+      made.error = std::current_exception();
+      if (is_out_of_memory(error)) made.order = order;
     } catch (...) {
-      error = std::current_exception();
+      made.error = std::current_exception();
     }
     lock.lock();
-    slot(position) = {std::move(window), error};
+    slot(position) = std::move(made);
     if (position.number == handed_out_number_) window_ready_.notify_one();
   }
 

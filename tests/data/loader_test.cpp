@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <thread>
 
 #include "gradstep/base/error.h"
@@ -31,9 +33,15 @@ class NumberedDataset final : public Dataset {
     }
     const std::lock_guard lock(mutex_);
     ++num_gathers_;
+    if (only_ && *only_ != std::this_thread::get_id()) throw std::bad_alloc();
     return {ids.clone(), ids.remainder(10)};
   }
   std::string fingerprint() const override { return "numbered"; }
+  // Nothing: to nobody.
+  void refuse_memory_to_others(std::optional<std::thread::id> than) {
+    const std::lock_guard lock(mutex_);
+    only_ = than;
+  }
   int64_t num_gathers() const {
     const std::lock_guard lock(mutex_);
     return num_gathers_;
@@ -46,6 +54,7 @@ class NumberedDataset final : public Dataset {
   milliseconds delay_;
   mutable std::mutex mutex_;
   mutable int64_t num_gathers_ = 0;
+  std::optional<std::thread::id> only_;
 };
 
 std::shared_ptr<NumberedDataset> numbered(int64_t size, int64_t bad_id = -1,
@@ -162,6 +171,32 @@ TEST_P(LoaderWorkers, AnErrorSurfacesAtItsWindow) {
   EXPECT_THROW((void)loader.next(), DataError);
   EXPECT_EQ(loader.position().number, bad_window);
   EXPECT_THROW((void)loader.next(), DataError);  // and stays there
+}
+
+// Memory that a worker does not find beside the computation is there for the caller.
+TEST_P(LoaderWorkers, OutOfMemoryInAWorkerIsTriedAgainByTheCaller) {
+  const Sampler sampler(40, 4, 0);
+  const auto data = numbered(40);
+  data->refuse_memory_to_others(std::this_thread::get_id());
+  Loader loader(data, sampler, options());
+  Loader same(numbered(40), sampler, {.num_workers = 0});
+  for (int64_t i = 0; i < 25; ++i) {
+    const Window window = loader.next();
+    const Window expected = same.next();
+    EXPECT_EQ(window.position.number, i);
+    EXPECT_TRUE(torch::equal(window.ids, expected.ids));
+    EXPECT_TRUE(torch::equal(window.batch.inputs, expected.batch.inputs));
+  }
+}
+
+TEST_P(LoaderWorkers, OutOfMemoryInTheCallerIsThrownAndMayBeTriedAgain) {
+  const auto data = numbered(40);
+  data->refuse_memory_to_others(std::thread::id());
+  Loader loader(data, Sampler(40, 4, 0), options());
+  EXPECT_THROW((void)loader.next(), std::bad_alloc);
+  EXPECT_THROW((void)loader.next(), std::bad_alloc);
+  data->refuse_memory_to_others(std::nullopt);
+  for (int64_t i = 0; i < 25; ++i) EXPECT_EQ(loader.next().position.number, i);
 }
 
 TEST_P(LoaderWorkers, StopsWhileBusy) {

@@ -26,7 +26,8 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next window; epochs follow each other without end. Blocks while none is ready. An error in a thread
-  // (DataError included) is thrown here, at the window it belongs to. One thread may call it.
+  // (DataError included) is thrown here, at the window it belongs to; one of memory, for which the
+  // computation may have left none, only where a second try in the caller fails too. One thread may call it.
   [[nodiscard]] Window next();
   // Of the window that next() would return: windows handed out, not prefetched (case C4).
   [[nodiscard]] Position position() const;
