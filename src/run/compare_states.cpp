@@ -111,6 +111,7 @@ void compare_engines(Differences& found, const EngineState& a, const EngineState
   found.value("engine loss_scale", a.loss_scale, b.loss_scale);
   found.value("engine num_good_updates", a.num_good_updates, b.num_good_updates);
   found.value("engine micro_batch", a.micro_batch, b.micro_batch);
+  found.value("engine first_non_finite", a.first_non_finite, b.first_non_finite);
   found.list("spikes losses", a.spikes.losses, b.spikes.losses, shortest);
   found.list("spikes grad_norms", a.spikes.grad_norms, b.spikes.grad_norms, shortest);
 }

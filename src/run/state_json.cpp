@@ -155,6 +155,7 @@ std::string engine_json(const EngineState& engine) {
     line.add("loss_scale", engine.loss_scale);
     line.add("num_good_updates", engine.num_good_updates);
     line.add("micro_batch", engine.micro_batch);
+    line.add("first_non_finite", engine.first_non_finite);
   });
 }
 
@@ -167,7 +168,8 @@ EngineState read_engine(const JsonObject& engine) {
                        .skips_in_a_row = engine.integer("skips_in_a_row")},
           .loss_scale = engine.finite("loss_scale"),
           .num_good_updates = engine.integer("num_good_updates", 0, kMostGoodUpdates),
-          .micro_batch = engine.integer("micro_batch", 1, kMaxBatch)};
+          .micro_batch = engine.integer("micro_batch", 1, kMaxBatch),
+          .first_non_finite = engine.text("first_non_finite")};
 }
 
 RunConfig read_config(const JsonObject& document) {

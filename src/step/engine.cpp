@@ -100,8 +100,13 @@ StepReport Engine::step(const Window& window) {
   zero_grad();
   buffers_.save();
   const std::vector<at::Tensor> loss_sums = accumulate_within_memory(window, report);
-  grad_sync_.sum_();
-  optimize(loss_sums, report);
+  try {
+    grad_sync_.sum_();
+    optimize(loss_sums, report);
+  } catch (...) {
+    give_up();
+    throw;
+  }
   report.skipped ? note_skip(window, report) : note_update();
   zero_grad();
   end_report(report);
@@ -146,12 +151,13 @@ EngineState Engine::state() const {
           .loss_scale = scaler_.scale(),
           .num_good_updates = scaler_.num_good_updates(),
           .micro_batch = options_.micro_batch,
+          .first_non_finite = first_non_finite_,
           .spikes = spikes_.history()};
 }
 
 void Engine::restore(const EngineState& state) {
   TORCH_CHECK(state.micro_batch >= 1, "Engine::restore: the micro-batch must be 1 sample or more");
-  first_non_finite_.clear();
+  first_non_finite_ = state.first_non_finite;
   counters_ = state.counters;
   scaler_.restore(state.loss_scale, state.num_good_updates);
   host_scale_ = scaler_.scale();
@@ -202,18 +208,14 @@ bool Engine::accumulate(const Window& window, double factor, std::vector<at::Ten
   // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
   // bits are those of loss_sum * (scale / W) in PyTorch.
   seed_grad_.fill_(factor);
-  const auto undo = [this] {
-    zero_grad();
-    buffers_.restore();
-  };
   try {
     loss_sums = run_micro_batches(window);
     return true;
   } catch (const std::exception& error) {
-    undo();
+    give_up();
     if (!is_out_of_memory(error)) throw;
   } catch (...) {
-    undo();
+    give_up();
     throw;
   }
   return false;
@@ -304,7 +306,7 @@ void Engine::note_skip(const Window& window, StepReport& report) {
   ++counters_.skips_in_a_row;
   report.diverged = counters_.skips_in_a_row >= options_.max_skips_in_a_row;
   if (!report.spike.empty()) return;
-  // A row may begin with spikes, which are not looked into, or before the run was resumed.
+  // A row of skips may begin with spikes, which are not looked into.
   const bool first =
       counters_.skips_in_a_row == 1 || (first_non_finite_.empty() && (spikes_.enabled() || report.diverged));
   if (first) {
@@ -330,9 +332,13 @@ Examination Engine::examine_as(const Window& window, double loss_scale, double d
   if (!accumulate(window, loss_scale / divisor, loss_sums))
     return {.first_non_finite = "not known: there was no memory for a second look"};
   Examination seen{.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
+  give_up();
+  return seen;
+}
+
+void Engine::give_up() {
   zero_grad();
   buffers_.restore();
-  return seen;
 }
 
 void Engine::zero_grad() {

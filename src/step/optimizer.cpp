@@ -17,27 +17,28 @@ FusedOptimizer::FusedOptimizer(NamedTensors parameters, const OptimizerOptions& 
   if (!adamw || parameters_.empty()) return;
   steps_ = at::zeros({static_cast<int64_t>(parameters_.size())}, parameters_.front().second.options());
   step_views_ = steps_.unbind();
+  one_ = at::ones({}, steps_.options());
 }
 
 void FusedOptimizer::step(double lr, const at::Tensor& found_inf) {
   const at::NoGradGuard no_grad;
   // The AdamW kernel expects the step to be counted already, and leaves it to the caller to take back a
   // skipped one.
-  count_step(at::ones_like(found_inf));
+  count_step(one_, 1);
   step_group(/*decay=*/true, lr, found_inf);
   step_group(/*decay=*/false, lr, found_inf);
-  count_step(-found_inf);
+  count_step(found_inf, -1);
 }
 
-void FusedOptimizer::count_step(const at::Tensor& amount) {
+void FusedOptimizer::count_step(const at::Tensor& amount, int64_t sign) {
   if (!steps_.defined()) return;
   const auto has_grad = [](const auto& named) { return named.second.grad().defined(); };
   if (std::all_of(parameters_.begin(), parameters_.end(), has_grad)) {
-    steps_.add_(amount);
+    steps_.add_(amount, sign);
     return;
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (has_grad(parameters_[i])) step_views_[i].add_(amount);
+    if (has_grad(parameters_[i])) step_views_[i].add_(amount, sign);
   }
 }
 

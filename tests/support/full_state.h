@@ -39,6 +39,7 @@ inline TrainState full_state(int64_t update = 120, double seed = 0.5) {
       .loss_scale = 256,
       .num_good_updates = 7,
       .micro_batch = 5,
+      .first_non_finite = "aten::mm after parameter fc2.weight",
       .spikes = {.losses = {0.1, 5e-324, -0.0}, .grad_norms = {1e300, 3, 1.0 / 3}}};
   state.next = {.epoch = 3, .index = 4, .number = 9223372036854775807};
   state.samples = 4611686018427387905;

@@ -51,8 +51,9 @@ struct EngineCounters {
 struct EngineState {
   EngineCounters counters{};
   double loss_scale = 1;
-  int64_t num_good_updates = 0;  // towards the scale's next growth
-  int64_t micro_batch = 0;       // in use: smaller than asked for after an out of memory
+  int64_t num_good_updates = 0;    // towards the scale's next growth
+  int64_t micro_batch = 0;         // in use: smaller than asked for after an out of memory
+  std::string first_non_finite{};  // in the row of skips that goes on; empty: there is none, or not known
   SpikeHistory spikes{};
 };
 
@@ -126,6 +127,7 @@ class Engine {
   void note_skip(const Window& window, StepReport& report);
   // examine(), with the scale and divisor that step() had; the buffers are saved already.
   Examination examine_as(const Window& window, double loss_scale, double divisor);
+  void give_up();  // a window half done: no gradients, buffers as before
   void zero_grad();
 
   Task task_;

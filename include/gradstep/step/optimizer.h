@@ -45,7 +45,7 @@ class FusedOptimizer {
 
  private:
   // Adds `amount` (0-dim) to the step of each parameter that has a gradient.
-  void count_step(const at::Tensor& amount);
+  void count_step(const at::Tensor& amount, int64_t sign);
   void step_group(bool decay, double lr, const at::Tensor& found_inf);
 
   NamedTensors parameters_;
@@ -54,6 +54,7 @@ class FusedOptimizer {
   std::vector<at::Tensor> first_moments_;   // exp_avg, or momentum_buffer; empty for SGD without momentum
   std::vector<at::Tensor> second_moments_;  // exp_avg_sq
   at::Tensor steps_;                        // (num_parameters) fp32: updates each parameter has had
+  at::Tensor one_;                          // 0-dim: an update asks for no memory
   std::vector<at::Tensor> step_views_;      // 0-dim views of steps_
 };
 
