@@ -8,16 +8,29 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "io/io_error.h"
 
 namespace gradstep {
 
-AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
-  fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ == -1) throw_io_error(errno, "open", path_);
+namespace {
+
+int open_for_append(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd == -1) throw_io_error(errno, "open", path);
+  return fd;
+}
+
+}  // namespace
+
+AppendFile::AppendFile(std::string path) : path_(std::move(path)), fd_(open_for_append(path_)) {
   try {
+    struct stat status{};
+    if (fstat(fd_, &status) != 0) throw_io_error(errno, "read", path_);
+    if (S_ISFIFO(status.st_mode))
+      throw_io_error(ESPIPE, "append to the pipe", path_);  // would wait for readers
     cut_partial_line();
   } catch (...) {
     close(fd_);
@@ -51,10 +64,35 @@ int64_t AppendFile::size() const {
   return S_ISREG(status.st_mode) ? status.st_size : 0;
 }
 
+std::string AppendFile::text_from(int64_t begin) const {
+  std::string text(static_cast<size_t>(std::max<int64_t>(0, size() - begin)), '\0');
+  size_t read = 0;
+  while (read < text.size()) {
+    const ssize_t count = pread(fd_, text.data() + read, text.size() - read,
+                                static_cast<off_t>(begin) + static_cast<off_t>(read));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw_io_error(count < 0 ? errno : EIO, "read", path_);
+    read += static_cast<size_t>(count);
+  }
+  return text;
+}
+
 void AppendFile::cut(int64_t end) {
   if (size() <= end) return;
   if (ftruncate(fd_, end) != 0) throw_io_error(errno, "write", path_);
   cut_partial_line();
+}
+
+std::string AppendFile::move_aside() {
+  const size_t dot = path_.rfind('.');
+  std::string aside;
+  for (int i = 1; i == 1 || access(aside.c_str(), F_OK) == 0; ++i)
+    aside = path_.substr(0, dot) + "-" + std::to_string(i) + path_.substr(dot);
+  if (rename(path_.c_str(), aside.c_str()) != 0) throw_io_error(errno, "rename", path_);
+  const int fd = open_for_append(path_);
+  close(fd_);
+  fd_ = fd;
+  return aside;
 }
 
 void AppendFile::append(std::string_view lines) {

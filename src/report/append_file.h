@@ -10,16 +10,21 @@ namespace gradstep {
 // Not for several writers at once.
 class AppendFile {
  public:
-  // Opens or creates `path`. A last line without its end, left by a process that was killed, is cut off.
-  // Throws std::system_error with the path, as do the others.
+  // Opens or creates `path`, which may not be a pipe. A last line without its end, left by a process that was
+  // killed, is cut off. Throws std::system_error with the path, as do the others.
   explicit AppendFile(std::string path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
   // Bytes in the file; 0 where it is none that can be cut, such as a pipe.
   [[nodiscard]] int64_t size() const;
+  // What lies behind byte `begin`; empty where the file is no longer than that.
+  [[nodiscard]] std::string text_from(int64_t begin) const;
   // Drops what lies behind byte `end`, and the line that this breaks. A file that is shorter stays as it is.
   void cut(int64_t end);
+  // Begins anew; what was there goes to the first free one of "metrics-1.jsonl", "metrics-2.jsonl" ..., whose
+  // path is returned. REQUIRES: the path ends in ".jsonl" or the like.
+  std::string move_aside();
   // `lines` ends with a line's end. When the disk takes only a part, the file is cut back to what was there
   // before.
   void append(std::string_view lines);

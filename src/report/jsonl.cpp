@@ -83,6 +83,17 @@ void append_end(std::string& out, const RunEnd& row) {
   line.close();
 }
 
+// The events among whole lines.
+std::string event_lines(std::string_view lines) {
+  std::string events;
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n') + 1);
+    if (line.starts_with("{\"event\":")) events += line;
+    lines.remove_prefix(line.size());
+  }
+  return events;
+}
+
 }  // namespace
 
 std::string window_row_json(const WindowRow& row) {
@@ -141,12 +152,18 @@ class JsonlSink::Impl {
     positions[name_] = std::to_string(file_.size());
   }
 
-  std::string rewind(const std::map<std::string, std::string>& positions) {
-    buffer_.clear();
+  std::string rewind(const std::map<std::string, std::string>& positions, Events events) {
+    buffer_.clear();  // windows only: an event is written at once
     const auto found = positions.find(name_);
-    const int64_t position = found == positions.end() ? 0 : parse_position(found->second);
+    if (found == positions.end()) {
+      if (file_.size() == 0) return {};
+      return "the rows of an earlier start, which left no checkpoint, are in " + file_.move_aside() + " now";
+    }
+    const int64_t position = parse_position(found->second);
+    const std::string kept = events == Events::kKeep ? event_lines(file_.text_from(position)) : "";
     file_.cut(position);
     const int64_t size = file_.size();
+    if (!kept.empty()) file_.append(kept);
     if (size >= position) return {};
     return name_ + " has " + std::to_string(size) + " of the " + std::to_string(position) +
            " bytes that the checkpoint knows of: rows of windows before it are missing";
@@ -188,8 +205,8 @@ void JsonlSink::flush() { impl_->flush(); }
 void JsonlSink::note_position(std::map<std::string, std::string>& positions) {
   impl_->note_position(positions);
 }
-std::string JsonlSink::rewind(const std::map<std::string, std::string>& positions) {
-  return impl_->rewind(positions);
+std::string JsonlSink::rewind(const std::map<std::string, std::string>& positions, Events events) {
+  return impl_->rewind(positions, events);
 }
 
 }  // namespace gradstep

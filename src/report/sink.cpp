@@ -43,10 +43,10 @@ void SinkList::note_position(std::map<std::string, std::string>& positions) {
   for (const std::unique_ptr<Sink>& sink : sinks_) sink->note_position(positions);
 }
 
-std::string SinkList::rewind(const std::map<std::string, std::string>& positions) {
+std::string SinkList::rewind(const std::map<std::string, std::string>& positions, Events events) {
   std::string missing;
   for (const std::unique_ptr<Sink>& sink : sinks_) {
-    const std::string each = sink->rewind(positions);
+    const std::string each = sink->rewind(positions, events);
     if (!each.empty()) missing += (missing.empty() ? "" : "; ") + each;
   }
   return missing;

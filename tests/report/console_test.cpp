@@ -240,7 +240,7 @@ TEST(Console, OnlyARunThatCanGoOnSaysHow) {
   for (const char* reason : {"SIGTERM", "--max-time", "done", "early stop"}) {
     Capture out;
     ConsoleSink sink(out.file(), {});
-    sink.end({.reason = reason, .model_path = "runs/a/model.safetensors"});
+    sink.end({.reason = reason, .model_path = "runs/a/model.safetensors", .can_go_on = true});
     const std::string shown = out.text();
     EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with --resume auto\n"),
               shown.starts_with("not finished"))

@@ -2,6 +2,7 @@
 // Where a report stands, and going back to it: what a resumed or rolled back run does to metrics.jsonl.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <limits>
@@ -64,13 +65,34 @@ TEST_F(PositionsTest, GoesBackInTheSameRunAndRowsComeAgain) {
   report(sink, 1, 3);
   const Positions positions = position_of(sink);
   report(sink, 4, 60);  // of which some are held back
-  sink.rewind(positions);
+  (void)sink.rewind(positions, Sink::Events::kDrop);
   EXPECT_EQ(text(), lines(1, 3));
   report(sink, 4, 6);
   sink.flush();
   EXPECT_EQ(text(), lines(1, 6));
-  sink.rewind(positions);
-  sink.rewind(positions);
+  (void)sink.rewind(positions, Sink::Events::kDrop);
+  (void)sink.rewind(positions, Sink::Events::kDrop);
+  EXPECT_EQ(text(), lines(1, 3));
+}
+
+// What happened stays told where a run goes back by itself.
+TEST_F(PositionsTest, EventsStayInTheMidstOfARun) {
+  JsonlSink sink(path_);
+  report(sink, 1, 3);
+  const Positions positions = position_of(sink);
+  report(sink, 4, 5);
+  const EventRow first{.name = "spike", .update = 5, .fields = {{"what", "loss 9"}}};
+  const EventRow second{.name = "resume", .update = 3, .fields = {}};
+  sink.event(first);
+  report(sink, 6, 60);
+  sink.event(second);
+  report(sink, 61, 62);
+  EXPECT_EQ(sink.rewind(positions, Sink::Events::kKeep), "");
+  report(sink, 4, 4);
+  sink.flush();
+  const std::string events = event_row_json(first) + "\n" + event_row_json(second) + "\n";
+  EXPECT_EQ(text(), lines(1, 3) + events + lines(4, 4));
+  EXPECT_EQ(sink.rewind(positions, Sink::Events::kDrop), "");
   EXPECT_EQ(text(), lines(1, 3));
 }
 
@@ -85,7 +107,7 @@ TEST_F(PositionsTest, GoesBackInTheNextRun) {
   dir_.write("metrics.jsonl", text() + "{\"window\":10,\"half of a ro");
   JsonlSink sink(path_);
   EXPECT_EQ(text(), lines(1, 9));
-  sink.rewind(positions);
+  (void)sink.rewind(positions, Sink::Events::kDrop);
   report(sink, 4, 5);
   sink.end({.update = 5, .reason = "done"});
   EXPECT_THAT(text(), ::testing::StartsWith(lines(1, 5) + "{\"event\":\"end\""));
@@ -98,32 +120,42 @@ TEST_F(PositionsTest, AShorterFileStaysAsItIsAndIsNamed) {
   JsonlSink sink(path_);
   for (const std::string& position :
        {std::to_string(lines(1, 5).size()), std::to_string(std::numeric_limits<int64_t>::max())}) {
-    EXPECT_THAT(sink.rewind({{"metrics.jsonl", position}}),
+    EXPECT_THAT(sink.rewind({{"metrics.jsonl", position}}, Sink::Events::kDrop),
                 HasSubstr("metrics.jsonl has " + here + " of the " + position + " bytes"));
     EXPECT_EQ(text(), lines(1, 2));
   }
-  EXPECT_EQ(sink.rewind({{"metrics.jsonl", here}}), "");
+  EXPECT_EQ(sink.rewind({{"metrics.jsonl", here}}, Sink::Events::kDrop), "");
 }
 
 // Somebody edited the file: whole lines only, all the same.
 TEST_F(PositionsTest, APositionInTheMidstOfALineDropsThatLine) {
   dir_.write("metrics.jsonl", lines(1, 5));
   JsonlSink sink(path_);
-  sink.rewind({{"metrics.jsonl", std::to_string(lines(1, 3).size() + 10)}});
+  (void)sink.rewind({{"metrics.jsonl", std::to_string(lines(1, 3).size() + 10)}}, Sink::Events::kDrop);
   EXPECT_EQ(text(), lines(1, 3));
-  sink.rewind({{"metrics.jsonl", "10"}});
+  (void)sink.rewind({{"metrics.jsonl", "10"}}, Sink::Events::kDrop);
   EXPECT_EQ(text(), "");
 }
 
-TEST_F(PositionsTest, WithoutAPositionItIsEmptied) {
+TEST_F(PositionsTest, WithoutAPositionItBeginsAnewAndOldRowsAreKept) {
   dir_.write("metrics.jsonl", lines(1, 5));
   JsonlSink sink(path_);
   report(sink, 6, 60);
-  sink.rewind({{"other.jsonl", "10"}});
+  EXPECT_THAT(sink.rewind({{"other.jsonl", "10"}}, Sink::Events::kDrop),
+              HasSubstr("are in " + dir_.file("metrics-1.jsonl") + " now"));
+  EXPECT_EQ(sink.rewind({}, Sink::Events::kDrop), "");
+  EXPECT_EQ(dir_.read("metrics-1.jsonl").substr(0, lines(1, 5).size()), lines(1, 5));
   EXPECT_EQ(text(), "");
   report(sink, 1, 2);
   sink.flush();
   EXPECT_EQ(text(), lines(1, 2));
+  EXPECT_THAT(sink.rewind({}, Sink::Events::kDrop), HasSubstr("metrics-2.jsonl"));
+}
+
+TEST_F(PositionsTest, APipeIsRefused) {
+  ASSERT_EQ(mkfifo(dir_.file("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<std::system_error>([&] { const JsonlSink sink(dir_.file("pipe")); }),
+              HasSubstr("cannot append to the pipe " + dir_.file("pipe")));
 }
 
 TEST_F(PositionsTest, AnythingButANumberIsAnErrorAndCutsNothing) {
@@ -131,7 +163,8 @@ TEST_F(PositionsTest, AnythingButANumberIsAnErrorAndCutsNothing) {
   JsonlSink sink(path_);
   for (const std::string bad :
        {"", "x", "10 bytes", " 10", "+10", "-1", "1e3", "10.0", "99999999999999999999"}) {
-    EXPECT_THAT(message_of<CheckpointError>([&] { sink.rewind({{"metrics.jsonl", bad}}); }),
+    EXPECT_THAT(message_of<CheckpointError>(
+                    [&] { (void)sink.rewind({{"metrics.jsonl", bad}}, Sink::Events::kDrop); }),
                 AllOf(HasSubstr("'" + bad + "' as its position in metrics.jsonl"),
                       HasSubstr("use another checkpoint")));
     EXPECT_EQ(text(), lines(1, 5));
@@ -161,12 +194,12 @@ TEST_F(PositionsTest, ASinkListAsksEachAndAnOrdinarySinkHasNone) {
   sinks.note_position(positions);
   EXPECT_EQ(positions.size(), 2U);
   sinks.window(row(2));
-  EXPECT_EQ(sinks.rewind(positions), "");
+  EXPECT_EQ(sinks.rewind(positions, Sink::Events::kDrop), "");
   sinks.flush();
   EXPECT_EQ(text(), lines(1, 1));
   EXPECT_EQ(dir_.read("second.jsonl"), lines(1, 1));
   positions["second.jsonl"] = "1000000";
-  EXPECT_THAT(sinks.rewind(positions), ::testing::StartsWith("second.jsonl has "));
+  EXPECT_THAT(sinks.rewind(positions, Sink::Events::kDrop), ::testing::StartsWith("second.jsonl has "));
 }
 
 // What cannot be cut is left alone.

@@ -29,9 +29,11 @@ class JsonlSink final : public Sink {
   void end(const RunEnd& row) override;
   void flush() override;
   // The position is the size of the file in bytes, under the file's name. Rewinding cuts what lies behind;
-  // without a position of this file it is emptied. Throws CheckpointError for a position that is no number.
+  // without a position of this file it is moved aside, to <name>-1.jsonl or so. Throws CheckpointError for a
+  // position that is no number.
   void note_position(std::map<std::string, std::string>& positions) override;
-  std::string rewind(const std::map<std::string, std::string>& positions) override;
+  [[nodiscard]] std::string rewind(const std::map<std::string, std::string>& positions,
+                                   Events events) override;
 
  private:
   class Impl;
