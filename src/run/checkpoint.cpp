@@ -13,7 +13,9 @@
 #include "io/write_file.h"
 #include "report/format.h"
 #include "run/checkpoint_files.h"
+#include "run/disk_room.h"
 #include "run/finite.h"
+#include "run/leftover.h"
 #include "run/manifest.h"
 #include "run/model_metadata.h"
 #include "run/state_json.h"
@@ -127,6 +129,15 @@ uint64_t write_all(FileSystem& file_system, const std::string& output_dir, const
   return bytes;
 }
 
+bool is_whole(const std::string& checkpoint) {
+  try {
+    verify_checkpoint(checkpoint);
+    return true;
+  } catch (const CheckpointError&) {
+    return false;
+  }
+}
+
 // What to do about it, with the numbers where it is a matter of room.
 std::string advice(FileSystem& file_system, const std::string& output_dir, const std::system_error& error,
                    uint64_t needed) {
@@ -135,7 +146,7 @@ std::string advice(FileSystem& file_system, const std::string& output_dir, const
   }
   std::string text = " (needs " + bytes_text(static_cast<int64_t>(needed));
   try_to([&] {
-    const uint64_t free = file_system.free_bytes(output_dir);
+    const uint64_t free = file_system.free_bytes(place_of_checkpoints(output_dir));
     text += ", " + bytes_text(static_cast<int64_t>(free)) + " free";
   });
   return text + "); make room, or lower --keep-checkpoints";
@@ -171,7 +182,7 @@ void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir) {
       if (before && !std::ranges::binary_search(names, *before)) {
         file_system.rename(parent + "/" + name, parent + "/" + *before);
         file_system.sync_dir(parent);
-      } else if (before || is_temporary_name(name)) {
+      } else if (before ? is_whole(parent + "/" + *before) : is_temporary_name(name) || is_leftover(name)) {
         file_system.remove_all(parent + "/" + name);
       }
     }

@@ -219,7 +219,7 @@ class Checkpointer::Impl {
     if (job.request.best || job.request.export_model) require_finite(state);
     SaveBytes bytes = save_bytes(state);
     if (!job.writes) bytes.checkpoint = 0;
-    require_room(file_system_, options_.output_dir, bytes_of_save(bytes, job.request));
+    require_room(file_system_, options_.output_dir, bytes, job.request);
     uint64_t written = 0;
     if (job.request.best) written += export_as("best", state);
     if (job.request.export_model) written += export_as("model", state);

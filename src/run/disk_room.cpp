@@ -1,6 +1,7 @@
 // Sums with a ceiling, and the few calls that ask the disk.
 #include "run/disk_room.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <system_error>
+#include <vector>
 
 #include "gradstep/base/error.h"
 #include "gradstep/run/checkpoint.h"
@@ -30,11 +33,32 @@ uint64_t plus(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
 }
 
-// Where the bytes will lie: checkpoints/ may be a link or a mount, to a disk of its own.
-std::string place_of_checkpoints(const std::string& output_dir) {
-  std::error_code ignored;
-  const std::string checkpoints = checkpoints_dir(output_dir);
-  return std::filesystem::is_directory(checkpoints, ignored) ? checkpoints : output_dir;
+// What a folder has to take.
+struct Need {
+  std::string folder;
+  uint64_t bytes = 0;
+};
+
+std::optional<dev_t> disk_of(const std::string& folder) {
+  struct stat status{};
+  return ::stat(folder.c_str(), &status) == 0 ? std::optional(status.st_dev) : std::nullopt;
+}
+
+// By disk: one, or two where the checkpoints have their own.
+std::vector<Need> needs(const std::string& output_dir, uint64_t checkpoint_bytes, uint64_t model_bytes) {
+  const std::string place = place_of_checkpoints(output_dir);
+  if (place == output_dir) return {{output_dir, plus(checkpoint_bytes, model_bytes)}};
+  return {{place, checkpoint_bytes}, {output_dir, model_bytes}};
+}
+
+// Of `all` files of so many bytes, where some are there already; the next one finds its place before another
+// goes.
+uint64_t still_needed(uint64_t all, uint64_t one, uint64_t num_present) {
+  return std::max(one, all - std::min(all, times(num_present, one)));
+}
+
+uint64_t model_bytes_of_save(const SaveBytes& bytes, const SaveRequest& request) {
+  return times(uint64_t{request.best} + uint64_t{request.export_model}, bytes.model);
 }
 
 uint64_t free_in(FileSystem& file_system, const std::string& folder) {
@@ -87,38 +111,57 @@ SaveBytes save_bytes(const TrainState& state) {
   return {.checkpoint = checkpoint_bytes(state), .model = state.ema.empty() ? one : 2 * one};
 }
 
-uint64_t bytes_of_save(const SaveBytes& bytes, const SaveRequest& request) {
-  const uint64_t num_models = uint64_t{request.best} + uint64_t{request.export_model};
-  return plus(bytes.checkpoint, times(num_models, bytes.model));
+std::string place_of_checkpoints(const std::string& output_dir) {
+  const std::string checkpoints = checkpoints_dir(output_dir);
+  const std::optional<dev_t> disk = disk_of(checkpoints);
+  return disk && disk != disk_of(output_dir) ? checkpoints : output_dir;
 }
 
-uint64_t bytes_of_run(const SaveBytes& bytes, int64_t keep, int64_t num_saves) {
+uint64_t bytes_of_save(const SaveBytes& bytes, const SaveRequest& request) {
+  return plus(bytes.checkpoint, model_bytes_of_save(bytes, request));
+}
+
+SaveBytes bytes_of_run(const SaveBytes& bytes, int64_t keep, int64_t num_saves) {
   constexpr uint64_t kModels = 3;
   uint64_t num_checkpoints = static_cast<uint64_t>(std::max<int64_t>(num_saves, 1));
   if (keep > 0) num_checkpoints = plus(static_cast<uint64_t>(keep), 2);
-  return plus(times(num_checkpoints, bytes.checkpoint), times(kModels, bytes.model));
+  return {.checkpoint = times(num_checkpoints, bytes.checkpoint), .model = times(kModels, bytes.model)};
 }
 
 std::string check_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
                        int64_t keep, int64_t num_saves) {
-  const uint64_t one = bytes_of_save(bytes, {.best = true});
-  require_room(file_system, output_dir, one);
-  const std::string place = place_of_checkpoints(output_dir);
-  const uint64_t free = free_in(file_system, place);
-  const uint64_t present = times(list_checkpoints(output_dir).size(), bytes.checkpoint);
-  const uint64_t all = bytes_of_run(bytes, keep, num_saves);
-  const uint64_t needed = std::max(one, all - std::min(all, present));
-  if (needed <= free) return "";
-  return place + ": the checkpoints of this run will need " + room_text(needed) + ", " + room_text(free) +
-         " are free; make room, or lower --keep-checkpoints";
+  const SaveRequest first{.best = true};
+  require_room(file_system, output_dir, bytes, first);
+  const SaveBytes all = bytes_of_run(bytes, keep, num_saves);
+  const uint64_t num_models =
+      static_cast<uint64_t>(std::filesystem::exists(output_dir + "/best.safetensors")) +
+      static_cast<uint64_t>(std::filesystem::exists(output_dir + "/model.safetensors"));
+  const uint64_t checkpoints =
+      still_needed(all.checkpoint, bytes.checkpoint, list_checkpoints(output_dir).size());
+  for (const Need& need : needs(output_dir, checkpoints, still_needed(all.model, bytes.model, num_models))) {
+    const uint64_t free = free_in(file_system, need.folder);
+    if (need.bytes > free) {
+      return need.folder + ": the checkpoints of this run will need " + room_text(need.bytes) + ", " +
+             room_text(free) + " are free; make room, or lower --keep-checkpoints";
+    }
+  }
+  return "";
 }
 
-void require_room(FileSystem& file_system, const std::string& output_dir, uint64_t needed) {
-  const std::string place = place_of_checkpoints(output_dir);
-  const uint64_t free = free_in(file_system, place);
-  if (needed <= free) return;
-  throw CheckpointError(place + ": a checkpoint needs " + room_text(needed) + ", " + room_text(free) +
-                        " are free; make room, or give another --output-dir");
+void require_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
+                  const SaveRequest& request) {
+  for (const Need& need : needs(output_dir, bytes.checkpoint, model_bytes_of_save(bytes, request))) {
+    const uint64_t free = free_in(file_system, need.folder);
+    if (need.bytes > free) {
+      throw CheckpointError(need.folder + ": a checkpoint needs " + room_text(need.bytes) + ", " +
+                            room_text(free) + " are free; make room, or give another --output-dir");
+    }
+  }
+}
+
+void require_writable(FileSystem& file_system, const std::string& output_dir) {
+  const std::string checkpoints = checkpoints_dir(output_dir);
+  if (disk_of(checkpoints)) (void)measure_write_rate(file_system, checkpoints, 1);
 }
 
 double measure_write_rate(FileSystem& file_system, const std::string& dir, uint64_t bytes) {

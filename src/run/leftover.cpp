@@ -15,7 +15,8 @@ bool is_leftover(std::string_view name) {
                                                    "model.safetensors", "model-ema.safetensors"};
   const size_t end = name.rfind(kEnding);
   if (!name.starts_with('.') || end == std::string_view::npos || end == 0) return false;
-  if (name.find_first_not_of("0123456789-", end + kEnding.size()) != std::string_view::npos) return false;
+  const std::string_view process = name.substr(end + kEnding.size());
+  if (process.empty() || process.find_first_not_of("0123456789-") != std::string_view::npos) return false;
   const std::string_view file = name.substr(1, end - 1);
   return file.starts_with("blackbox-") || std::ranges::find(kFiles, file) != kFiles.end();
 }

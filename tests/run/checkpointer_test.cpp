@@ -333,6 +333,30 @@ TEST_F(CheckpointerTest, WhatAKilledRunLeftIsCleared) {
   EXPECT_EQ(disk_.list(dir_.file("checkpoints")).size(), 2U);
 }
 
+// Of two with one name the whole one is kept.
+TEST_F(CheckpointerTest, WhatWasMovedAsideStaysWhereItsSuccessorIsBroken) {
+  {
+    Checkpointer(disk_, options()).save(state_at(90), {});
+  }
+  const std::string place = dir_.file("checkpoints/step-00000090");
+  const std::string aside = dir_.file("checkpoints/.old-step-00000090-1");
+  fs::copy(place, aside);
+  fs::remove(place + "/model.safetensors");
+  {
+    const Checkpointer starts(disk_, options());
+  }
+  ASSERT_TRUE(fs::exists(aside));
+  EXPECT_EQ(newest_checkpoint(dir_.path())->path, aside);
+  {
+    Checkpointer(disk_, options()).save(state_at(90), {});
+  }
+  {
+    const Checkpointer starts(disk_, options());
+  }
+  EXPECT_FALSE(fs::exists(aside));
+  EXPECT_EQ(newest_checkpoint(dir_.path())->path, place);
+}
+
 TEST_F(CheckpointerTest, ClearingThatFailsIsNamed) {
   dir_.write(".rate.tmp-1", "half");
   for (int64_t failing = 0; failing < 3; ++failing) {

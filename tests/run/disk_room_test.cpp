@@ -19,6 +19,7 @@ namespace gradstep::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -61,11 +62,13 @@ TEST(SaveBytesTest, OfOneSaveAndOfTheRun) {
   EXPECT_EQ(bytes_of_save(kBytes, {.best = true}), 1'400'000U);
   EXPECT_EQ(bytes_of_save(kBytes, {.best = true, .export_model = true}), 1'800'000U);
   // Three newest, the best, one in the making; best, model and one in the making.
-  EXPECT_EQ(bytes_of_run(kBytes, 3, kManySaves), 6'200'000U);
-  EXPECT_EQ(bytes_of_run(kBytes, 0, 10), 11'200'000U);
-  EXPECT_EQ(bytes_of_run(kBytes, 0, 0), 2'200'000U);
-  EXPECT_EQ(bytes_of_run(kBytes, 0, std::numeric_limits<int64_t>::max()), kMost);
-  EXPECT_EQ(bytes_of_run({.checkpoint = kMost, .model = kMost}, 1, 1), kMost);
+  const SaveBytes three = bytes_of_run(kBytes, 3, kManySaves);
+  EXPECT_EQ(three.checkpoint, 5'000'000U);
+  EXPECT_EQ(three.model, 1'200'000U);
+  EXPECT_EQ(bytes_of_run(kBytes, 0, 10).checkpoint, 10'000'000U);
+  EXPECT_EQ(bytes_of_run(kBytes, 0, 0).checkpoint, 1'000'000U);
+  EXPECT_EQ(bytes_of_run(kBytes, 0, std::numeric_limits<int64_t>::max()).checkpoint, kMost);
+  EXPECT_EQ(bytes_of_run({.checkpoint = kMost, .model = kMost}, 1, 1).model, kMost);
   EXPECT_EQ(bytes_of_save({.checkpoint = kMost, .model = 1}, {.best = true}), kMost);
 }
 
@@ -98,27 +101,44 @@ TEST_F(DiskRoom, F10_CheckpointsThatAreThereCount) {
   EXPECT_EQ(warning(3'200'000), "");
   EXPECT_THAT(warning(3'199'999), HasSubstr("need 3.2 MB"));
   // The next one still needs its place.
+  EXPECT_EQ(warning(2'200'000, 0, 2), "");
+  EXPECT_THAT(warning(2'199'999, 0, 2), HasSubstr("need 2.2 MB"));
+  for (const char* name : {"best.safetensors", "model.safetensors"}) dir_.write(name, "");
   EXPECT_EQ(warning(1'400'000, 0, 2), "");
   EXPECT_THROW((void)warning(1'399'999, 0, 2), CheckpointError);
 }
 
-// A link to a larger disk is a usual thing.
-TEST_F(DiskRoom, AsksForTheDiskThatTheCheckpointsLieOn) {
-  const ScratchDir other;
+// A link to a larger disk is a usual thing: each disk is asked for what will lie on it.
+TEST_F(DiskRoom, CheckpointsMayHaveADiskOfTheirOwn) {
+  const ScratchDir other("/dev/shm");
   std::vector<std::string> asked;
   HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
-    if (what == "ask") asked.push_back(std::filesystem::weakly_canonical(path).string());
+    if (what == "ask") asked.push_back(path);
   });
-  require_room(disk, dir_.path(), 1);
+  require_room(disk, dir_.path(), kBytes, {.best = true});
+  EXPECT_THAT(asked, ElementsAre(dir_.path()));
+  std::filesystem::create_directory(dir_.file("checkpoints"));
+  EXPECT_EQ(place_of_checkpoints(dir_.path()), dir_.path());
+  std::filesystem::remove(dir_.file("checkpoints"));
   std::filesystem::create_directory_symlink(other.path(), dir_.file("checkpoints"));
-  require_room(disk, dir_.path(), 1);
-  EXPECT_THAT(asked, ::testing::ElementsAre(dir_.path(), other.path()));
+  ASSERT_EQ(place_of_checkpoints(dir_.path()), dir_.file("checkpoints")) << "/dev/shm is no disk of its own";
+  asked.clear();
+  require_room(disk, dir_.path(), kBytes, {.best = true});
+  EXPECT_THAT(asked, ElementsAre(dir_.file("checkpoints"), dir_.path()));
+  disk.num_free_bytes = 999'999;
+  EXPECT_THAT(message_of<CheckpointError>([&] { require_room(disk, dir_.path(), kBytes, {}); }),
+              HasSubstr(dir_.file("checkpoints") + ": a checkpoint needs 1.0 MB"));
+  disk.num_free_bytes = 4'999'999;
+  EXPECT_THAT(check_room(disk, dir_.path(), kBytes, 3, kManySaves),
+              HasSubstr(dir_.file("checkpoints") + ": the checkpoints of this run will need 5.0 MB"));
+  disk.num_free_bytes = 5'000'000;
+  EXPECT_EQ(check_room(disk, dir_.path(), kBytes, 3, kManySaves), "");
 }
 
 TEST_F(DiskRoom, AQuestionThatFailsNamesTheFolder) {
   FailingFileSystem disk = quick_disk();
   disk.fail_call(0, EACCES);
-  EXPECT_THAT(message_of<CheckpointError>([&] { require_room(disk, dir_.path(), 1); }),
+  EXPECT_THAT(message_of<CheckpointError>([&] { require_room(disk, dir_.path(), kBytes, {}); }),
               AllOf(HasSubstr(dir_.path()), HasSubstr("Permission denied"), HasSubstr("check the disk")));
 }
 
