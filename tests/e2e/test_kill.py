@@ -12,13 +12,16 @@ from soak import first_difference, kill_at_random, unbroken  # noqa: E402
 class Kill(ProgramTest):
     def test_f1_f5_killed_fifty_times_the_run_ends_as_the_unbroken_one(self):
         def arguments(name):
-            flags = "--max-steps 3000 --save-interval 20 --eval-interval 50 --precision bf16 --dropout 0.1 --ema 0.9 --hidden 256"
+            flags = "--max-steps 8000 --save-interval 20 --eval-interval 50 --precision bf16 --dropout 0.1 --ema 0.9 --hidden 256"
             return self.small(*flags.split(), name=name)
 
         unbroken(arguments("whole"))
         kills = kill_at_random(arguments("killed"), self.folder / "killed", 50, 20, seed=5)
         self.assertEqual(first_difference(self.folder / "killed", self.folder / "whole"), "")
-        self.assertGreaterEqual(kills, 10, "the run ended before it was killed often")
+        for name in ("model", "model-ema", "best", "best-ema"):
+            files = [self.folder / run / f"{name}.safetensors" for run in ("killed", "whole")]
+            self.assertEqual(*(path.read_bytes() for path in files), name)
+        self.assertEqual(kills, 50, "the run ended before it was killed often")
         left = [
             path.name for path in (self.folder / "killed/checkpoints").iterdir() if not path.name.startswith("step-")
         ]

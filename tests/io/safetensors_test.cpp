@@ -13,6 +13,7 @@
 #include <random>
 
 #include "gradstep/base/error.h"
+#include "support/fuzz_seed.h"
 #include "support/memory_file_system.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
@@ -296,7 +297,9 @@ TEST(Safetensors, SurvivesRandomDamage) {
       written({{"a", torch::ones({2, 3})}, {"bias", torch::ones({4}, at::kLong)}, {"e", torch::zeros({0})}},
               {{"k", "v"}});
   const std::string alphabet = "{}[]\",:0123456789-.eEx \\\0\xff";
-  std::mt19937 random(1);
+  const unsigned seed = testing::fuzz_seed();
+  SCOPED_TRACE(testing::fuzz_trace(seed));
+  std::mt19937 random(seed);
   const auto pick = [&](size_t size) { return random() % size; };
   int num_refused = 0;
   for (int round = 0; round < 4000; ++round) {

@@ -206,7 +206,7 @@ TEST_F(Checkpoint, C13_ReadOftenMemoryIsFlatAndStaleFoldersAreNoCheckpoints) {
   }
   EXPECT_THAT(list_checkpoints(dir_.path()), ElementsAre(120));
   int64_t before = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const auto found = newest_checkpoint(dir_.path());
     ASSERT_TRUE(found);
     ASSERT_EQ(found->path, path(120));

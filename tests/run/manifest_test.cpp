@@ -7,6 +7,7 @@
 #include <random>
 
 #include "gradstep/io/hash.h"
+#include "support/fuzz_seed.h"
 #include "support/golden.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
@@ -108,7 +109,9 @@ TEST(Manifest, ALongFileIsNotRead) {
 TEST(Manifest, SurvivesRandomDamage) {
   const std::string whole = format_manifest(kFiles).substr(0, format_manifest(kFiles).size() - 28);
   const std::string alphabet = "{}[]\",:0123456789-.eEx \\\0\xff";
-  std::mt19937 random(1);
+  const unsigned seed = fuzz_seed();
+  SCOPED_TRACE(fuzz_trace(seed));
+  std::mt19937 random(seed);
   const auto pick = [&](size_t size) { return random() % size; };
   int num_refused = 0;
   for (int round = 0; round < 4000; ++round) {

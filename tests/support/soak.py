@@ -67,7 +67,7 @@ def kill_at_random(arguments, folder, num_kills, save_interval, seed, max_second
         if kills < num_kills:
             goal = newest_update(folder) + save_interval * draw.choice([0, 1, 1, 2])
             if draw.random() < 1 / 3:
-                time.sleep(draw.uniform(0, 0.5))
+                time.sleep(draw.uniform(0, 0.35))
             else:
                 while process.poll() is None and newest_update(folder) < goal:
                     time.sleep(0.001)
