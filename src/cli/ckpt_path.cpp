@@ -12,20 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A damaged one may have lost its manifest, a copy its name.
-bool is_checkpoint(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) &&
-         (parse_checkpoint_name(name_of(path)) || fs::exists(fs::path(path) / kManifestName, ignored));
-}
-
 // The run that a path names, also by its folder of checkpoints.
 std::string run_at(const std::string& path) {
-  const fs::path normal = fs::path(path).lexically_normal();
-  const fs::path folder = normal.has_filename() ? normal : normal.parent_path();
   std::error_code ignored;
+  const fs::path folder = fs::canonical(path, ignored);
   if (folder.filename() != "checkpoints" || fs::exists(checkpoints_dir(path), ignored)) return path;
-  return folder.has_parent_path() ? folder.parent_path().string() : ".";
+  return folder.parent_path().string();
 }
 
 [[noreturn]] void refuse(const std::string& path) {
@@ -34,14 +26,25 @@ std::string run_at(const std::string& path) {
     throw CheckpointError(path +
                           ": no such folder; give the output folder of a run, or one of its checkpoints");
   }
+  if (!fs::is_directory(path, ignored)) {
+    throw CheckpointError(path + ": is a file; give the output folder of a run, or one of its checkpoints");
+  }
   throw CheckpointError(path +
                         ": no checkpoint in it; give the output folder of a run, or one of its checkpoints");
 }
 
 }  // namespace
 
+bool is_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) &&
+         (parse_checkpoint_name(name_of(path)) || fs::exists(fs::path(path) / kManifestName, ignored));
+}
+
 std::vector<std::string> checkpoints_at(const std::string& path) {
   if (is_checkpoint(path)) return {path};
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) refuse(path);
   std::vector<std::string> paths;
   const std::string run = run_at(path);
   for (const int64_t update : list_checkpoints(run)) {
@@ -53,6 +56,8 @@ std::vector<std::string> checkpoints_at(const std::string& path) {
 
 FoundCheckpoint load_checkpoint_at(const std::string& path) {
   if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) refuse(path);
   std::optional<FoundCheckpoint> found = newest_checkpoint(run_at(path));
   if (!found) refuse(path);
   return *std::move(found);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/ckpt_path.h"
 #include "cli/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/atomic_write.h"
@@ -18,8 +19,15 @@
 namespace gradstep {
 namespace {
 
+// Of a run or a checkpoint, which is verified first: a model file has no hash of its own.
 std::string model_file_of(const std::string& path) {
-  return std::filesystem::is_directory(path) ? path + "/model.safetensors" : path;
+  if (!std::filesystem::is_directory(path)) return path;
+  if (is_checkpoint(path)) verify_checkpoint(path);
+  const std::string file = path + "/model.safetensors";
+  if (std::filesystem::exists(file)) return file;
+  throw CheckpointError(path +
+                        ": no model.safetensors there, which a run leaves at its end; give one of its "
+                        "checkpoints (step-...)");
 }
 
 // What the options ask for, else what the file records.

@@ -23,8 +23,10 @@ std::string one_line(std::string text) {
 }
 
 Failure out_of_memory() {
-  return {"out of memory; lower --batch-size (and raise --grad-accum-steps to keep the update as it is)",
-          static_cast<int>(ExitCode::kOutOfMemory)};
+  return {
+      "out of memory; free some, raise --memory-limit, lower --batch-size (and raise --grad-accum-steps to "
+      "keep the update as it is), or take smaller data or a smaller model",
+      static_cast<int>(ExitCode::kOutOfMemory)};
 }
 
 bool is_about_files(const std::error_code& code) {

@@ -26,7 +26,7 @@ void check_train_flags(const Words& flags) {
   for (const auto& [key, text] : parse_arguments(command("train"), flags).flags) {
     for (const char* const set_here : {"output_dir", "resume", "stop_after", "dry_run"}) {
       if (key != set_here) continue;
-      throw ConfigError(flag_spelling(key) + " behind --: verify-resume sets it itself; leave it out" +
+      throw ConfigError(flag_spelling(key) + " behind --: verify-resume has its own; leave it out" +
                         (key == "output_dir" ? ", or give -o before --" : ""));
     }
   }
@@ -37,7 +37,10 @@ class ProofDir {
  public:
   explicit ProofDir(const std::string& asked) : temporary_(asked.empty()) {
     if (temporary_) {
-      path_ = (fs::temp_directory_path() / "gradstep-verify-resume-XXXXXX").string();
+      std::error_code error;
+      const fs::path parent = fs::temp_directory_path(error);
+      if (error) throw ConfigError("TMPDIR: " + error.message() + "; correct it, or give --output-dir");
+      path_ = (parent / "gradstep-verify-resume-XXXXXX").string();
       if (mkdtemp(path_.data()) == nullptr) {
         throw std::system_error(errno, std::generic_category(), "cannot create the folder " + path_);
       }
@@ -100,7 +103,7 @@ class Proof {
              std::function<bool()> kill_when = {}) const {
     Words words{"train"};
     words.insert(words.end(), options_.train_flags.begin(), options_.train_flags.end());
-    words.insert(words.end(), {"--output-dir", dir_.file(run)});
+    words.insert(words.end(), {"--output-dir", dir_.file(run), "--dry-run=false"});
     words.insert(words.end(), settled_.begin(), settled_.end());
     words.insert(words.end(), more.begin(), more.end());
     std::string line = part + ": gradstep";

@@ -43,7 +43,7 @@ std::string end_line(const RunEnd& row) {
             fixed_text(row.last_eval->val_acc, 4);
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
-  if (!is_finished(row) && !row.model_path.empty()) text += " | go on with --resume auto";
+  if (!is_finished(row) && row.can_go_on) text += " | go on with --resume auto";
   return text;
 }
 

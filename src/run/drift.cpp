@@ -29,8 +29,9 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
     add_unless_equal(flag.info.key, flag.get(before.config), flag.get(now.config), flag.info.on_resume,
                      drifts);
   }
-  add_unless_equal("global batch", std::to_string(before.global_batch), std::to_string(now.global_batch),
-                   OnResume::kRefused, drifts);
+  add_unless_equal("global batch (--batch-size, --grad-accum-steps, --global-batch-size)",
+                   std::to_string(before.global_batch), std::to_string(now.global_batch), OnResume::kRefused,
+                   drifts);
   add_unless_equal("updates of the run (--epochs, --max-steps)", count_text(before.total_updates),
                    count_text(now.total_updates), OnResume::kRefused, drifts);
   add_unless_equal("data", before.dataset_fingerprint, now.dataset_fingerprint, OnResume::kRefused, drifts);

@@ -11,6 +11,7 @@
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/version.h"
+#include "io/safetensors_header.h"
 
 namespace gradstep {
 namespace {
@@ -74,6 +75,14 @@ class MetadataReader {
 };
 
 }  // namespace
+
+std::optional<int64_t> exported_update(const std::string& path) {
+  try {
+    return model_info(path, read_safetensors_header(path).metadata).update;
+  } catch (const CheckpointError&) {
+    return std::nullopt;
+  }
+}
 
 std::map<std::string, std::string> model_metadata(const ModelInfo& info) {
   if (info.dataset.num_classes == 0) return {};

@@ -1,7 +1,9 @@
 // ModelInfo as the metadata of a safetensors file, and back.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gradstep/run/model_file.h"
@@ -11,6 +13,10 @@ namespace gradstep {
 // Empty where the info describes no model that make_task() knows: num_classes is 0, as in a loop of one's
 // own.
 [[nodiscard]] std::map<std::string, std::string> model_metadata(const ModelInfo& info);
+
+// The update that the model file at `path` was written after; nothing where it is none, or broken, or not
+// there.
+[[nodiscard]] std::optional<int64_t> exported_update(const std::string& path);
 
 // Throws CheckpointError naming `path` and the key that is missing, of the wrong kind or out of range.
 [[nodiscard]] ModelInfo model_info(const std::string& path,

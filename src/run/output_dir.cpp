@@ -128,9 +128,10 @@ OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
   const fs::path absolute = fs::weakly_canonical(fs::absolute(path_, error), error);
   const fs::path existing = nearest_existing(absolute);
   created_ = fs::create_directories(path_, error);
-  if (error || !fs::is_directory(path_)) {
+  if (std::error_code ignored; error || !fs::is_directory(path_, ignored)) {
+    const bool is_file = fs::exists(path_, ignored) && !fs::is_directory(path_, ignored);
     throw ConfigError("--output-dir " + path_ + ": cannot be created: " +
-                      (error ? error.message() : std::string("a file is in the way")) + "; choose another");
+                      (is_file ? std::string("a file is in the way") : error.message()) + "; choose another");
   }
   if (created_) sync_entries(absolute, existing);
   lock_fd_ = lock(path_);

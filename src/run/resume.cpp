@@ -1,7 +1,9 @@
 // Paths and nothing else: what the checkpoint says is compared later.
 #include "run/resume.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "gradstep/base/error.h"
 
@@ -17,19 +19,59 @@ bool is_checkpoint(const fs::path& path) {
   return parse_checkpoint_name(path.filename().string()).has_value();
 }
 
+// Absolute, without a slash at the end. Links stay: checkpoints/ may be one, to a folder of another name.
 fs::path normal(const fs::path& path) {
   std::error_code ignored;
-  fs::path absolute = fs::weakly_canonical(path, ignored);
+  fs::path absolute = fs::absolute(path, ignored).lexically_normal();
   if (!absolute.has_filename()) absolute = absolute.parent_path();
   return absolute;
 }
 
-// The run that a checkpoint, or the path of a run, belongs to.
+bool is_same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code ignored;
+  return fs::weakly_canonical(normal(a), ignored) == fs::weakly_canonical(normal(b), ignored);
+}
+
+// The run that a checkpoint, the folder of checkpoints, or the path of a run, belongs to.
 fs::path run_of(const fs::path& path) {
-  return is_checkpoint(path) ? path.parent_path().parent_path() : path;
+  if (is_checkpoint(path)) return path.parent_path().parent_path();
+  return path.filename() == "checkpoints" ? path.parent_path() : path;
+}
+
+// Whether the run left by its own will: there was a checkpoint then.
+bool has_ended(const std::string& output_dir) {
+  constexpr std::streamoff kMaxRowBytes = 64 * 1024;
+  std::ifstream rows(output_dir + "/metrics.jsonl", std::ios::binary | std::ios::ate);
+  const std::streamoff size = rows.tellg();
+  if (!rows || size <= 0) return false;
+  rows.seekg(std::max<std::streamoff>(0, size - kMaxRowBytes));
+  std::string last;
+  for (std::string line; std::getline(rows, line);) last.swap(line);
+  return last.starts_with("{\"event\":\"end\"");
+}
+
+std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
+  const fs::path checkpoints = checkpoints_dir(output_dir);
+  std::error_code ignored;
+  if (fs::is_symlink(checkpoints, ignored) && !fs::exists(checkpoints, ignored)) {
+    throw CheckpointError("--resume auto: " + checkpoints.string() + " is a link to " +
+                          fs::read_symlink(checkpoints, ignored).string() +
+                          ", which is not there; mount its disk, or remove the link to begin anew");
+  }
+  std::optional<FoundCheckpoint> found = newest_checkpoint(output_dir);
+  if (found || !has_ended(output_dir)) return found;
+  throw CheckpointError("--resume auto: " + output_dir +
+                        " holds a run that has ended, but no checkpoint of it; put its checkpoints back, or "
+                        "give another --output-dir");
 }
 
 }  // namespace
+
+bool is_of_run(const std::string& checkpoint, const std::string& output_dir) {
+  const fs::path path = normal(checkpoint);
+  return is_same_folder(path.parent_path(), checkpoints_dir(output_dir)) ||
+         is_same_folder(run_of(path), output_dir);
+}
 
 std::string resume_folder(const RunConfig& config) {
   if (!config.output_dir.empty() || !is_path(config.resume)) return config.output_dir;
@@ -43,24 +85,23 @@ std::string resume_folder(const RunConfig& config) {
 OutputDir::Use output_dir_use(const RunConfig& config, const std::string& output_dir) {
   if (config.resume == "auto") return OutputDir::Use::kGoOn;
   if (!is_path(config.resume)) return OutputDir::Use::kNew;
-  return normal(run_of(normal(config.resume))) == normal(output_dir) ? OutputDir::Use::kGoOn
-                                                                     : OutputDir::Use::kNew;
+  return is_of_run(config.resume, output_dir) ? OutputDir::Use::kGoOn : OutputDir::Use::kNew;
 }
 
 std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
                                                     const std::string& output_dir) {
   if (resume == "none") return std::nullopt;
-  if (resume == "auto") return newest_checkpoint(output_dir);
+  if (resume == "auto") return newest_or_none(output_dir);
   const fs::path path = normal(resume);
   if (!is_checkpoint(path)) {
-    std::optional<FoundCheckpoint> found = newest_checkpoint(path.string());
+    std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
     if (found) return found;
     throw CheckpointError("--resume " + resume +
                           ": no checkpoint there; give a checkpoint (step-...), the folder of a run, "
                           "or auto");
   }
   FoundCheckpoint found{.path = path.string(), .state = read_checkpoint(path.string()), .broken = {}};
-  if (run_of(path) != normal(output_dir)) return found;
+  if (!is_of_run(resume, output_dir)) return found;
   const std::vector<int64_t> all = list_checkpoints(output_dir);
   if (!all.empty() && all.back() > *parse_checkpoint_name(path.filename().string())) {
     throw ConfigError("--resume " + resume + ": the run went on to " + checkpoint_name(all.back()) +

@@ -17,8 +17,12 @@ namespace gradstep {
 // Whether a start may enter a folder that holds a run already: it does so only to go on with that run.
 [[nodiscard]] OutputDir::Use output_dir_use(const RunConfig& config, const std::string& output_dir);
 
+// Whether the checkpoint is one of the run in that folder, however the two paths are written.
+[[nodiscard]] bool is_of_run(const std::string& checkpoint, const std::string& output_dir);
+
 // By --resume: nothing for a new run (none; auto where there is no checkpoint yet). Throws CheckpointError
-// where PATH holds none or all are broken; ConfigError where PATH is not the newest one of the folder that
+// where PATH holds none or all are broken, and where auto finds a run that has ended, but none of its
+// checkpoints; ConfigError where PATH is not the newest one of the folder that
 // the run goes on in, since what came after it would be lost.
 [[nodiscard]] std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
                                                                   const std::string& output_dir);

@@ -33,16 +33,20 @@ std::vector<std::string> RunSaver::check() {
   if (!enabled()) return warnings;
   const std::string room =
       check_room(file_system_, output_dir_, bytes_, config_.keep_checkpoints, num_saves_);
+  require_writable(file_system_, output_dir_);
   if (!room.empty()) warnings.push_back(room);
   if (config_.grace == 0 && config_.max_time == 0) return warnings;
   const uint64_t bytes = bytes_of_save(bytes_, {});
-  const double bytes_per_second = measure_write_rate(file_system_, output_dir_, bytes);
+  const double bytes_per_second = measure_write_rate(file_system_, place_of_checkpoints(output_dir_), bytes);
   if (bytes_per_second > 0) estimated_seconds_ = static_cast<double>(bytes) / bytes_per_second;
   const double seconds = expected_seconds();
   const std::string takes =
       " is too short: a save of " + room_text(bytes) + " takes about " + short_time_text(seconds) + " here";
-  if (config_.grace > 0 && seconds > config_.grace)
-    warnings.push_back("--grace " + short_time_text(config_.grace) + takes + "; ask the scheduler for more");
+  // A signal may come right after a save has begun.
+  if (config_.grace > 0 && 2 * seconds > config_.grace) {
+    warnings.push_back("--grace " + short_time_text(config_.grace) + takes +
+                       ", and one may be under way; ask the scheduler for more");
+  }
   if (config_.max_time > 0 && 1.5 * seconds > config_.max_time)
     warnings.push_back("--max-time " + short_time_text(config_.max_time) + takes + "; allow more");
   return warnings;
@@ -69,10 +73,19 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     lost_best_ = lost_best_ || outcome.best;
     sinks.event(
         {.name = "checkpoint failed", .update = outcome.update, .fields = {{"error", outcome.error}}});
-    if (outcome.diverged) throw Diverged(outcome.error);
-    if (config_.on_save_error == "stop") throw CheckpointError(outcome.error);
+    if (failure_) continue;
+    if (outcome.diverged) {
+      failure_ = std::make_exception_ptr(Diverged(outcome.error));
+    } else if (config_.on_save_error == "stop") {
+      failure_ = std::make_exception_ptr(CheckpointError(outcome.error));
+    }
   }
-  if (at_end && !last_error_.empty()) throw CheckpointError(last_error_);
+  if (at_end && !failure_ && !last_error_.empty())
+    failure_ = std::make_exception_ptr(CheckpointError(last_error_));
+}
+
+void RunSaver::throw_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 double RunSaver::expected_seconds() const {

@@ -1,6 +1,7 @@
 // RunSaver: when a run saves, whether there is room and time for it, and what happens when a save fails.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,10 +30,11 @@ class RunSaver {
   void note_saved(const TrainState& state);
   // Returns once the state is copied. Outcomes come by report().
   void save(const TrainState& state, const SaveRequest& request);
-  // Tells `sinks` of saves that failed since the last call. Throws CheckpointError for one where
-  // --on-save-error stop says so, and with `at_end` where the last one failed, after waiting for it; Diverged
-  // where the state is not finite.
+  // Tells `sinks` of saves that failed since the last call; `at_end` after waiting for the last one.
   void report(Sink& sinks, bool at_end);
+  // Throws what was reported: CheckpointError for a save that failed where --on-save-error stop says so, and
+  // at the end for the last one in any case; Diverged where the state is not finite.
+  void throw_failure();
   // Whether the save of a best evaluation has failed since the last call.
   [[nodiscard]] bool take_lost_best() { return std::exchange(lost_best_, false); }
   void wait();
@@ -48,7 +50,8 @@ class RunSaver {
   std::optional<Checkpointer> checkpointer_;
   std::optional<double> estimated_seconds_;
   bool lost_best_ = false;
-  std::string last_error_;  // of the last save that ended; empty: it is durable
+  std::exception_ptr failure_;  // that the run ends for
+  std::string last_error_;      // of the last save that ended; empty: it is durable
 };
 
 }  // namespace gradstep

@@ -5,10 +5,13 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
-#include "gradstep/run/black_box.h"
 #include "gradstep/run/evaluator.h"
 #include "run/agreement.h"
+#include "run/black_box_writer.h"
 #include "run/drift.h"
+#include "run/model_metadata.h"
+#include "run/reporter.h"
+#include "run/resume.h"
 #include "run/row_clock.h"
 #include "run/run_progress.h"
 #include "run/run_saver.h"
@@ -30,19 +33,17 @@ class Trainer::Impl {
   RunSetup setup_;
 
  private:
-  using Fields = std::vector<std::pair<std::string, std::string>>;
+  using Fields = Reporter::Fields;
   void begin();
   // Does what is due; false where the run is over.
   bool go_on();
   void look_around();  // brings facts_ up to date, on all ranks alike
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);
-  // Writes the black box of a window that was skipped: of the first one, and of the first that is no scaler's
-  // overflow.
-  void leave_black_box(const Window& window, const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
   void evaluate_now();
   void save(bool export_model);
+  [[nodiscard]] bool has_exports() const;  // the model files of this very update
   RunEnd finish();
   void save_after_error() noexcept;
 
@@ -53,21 +54,19 @@ class Trainer::Impl {
   [[nodiscard]] bool measured_last_update() const;
   [[nodiscard]] std::string end_reason() const;
   [[nodiscard]] bool writes() const { return setup_.world.rank() == 0; }
-  // Every call of a sink goes through here: one that throws has lost rows, which a checkpoint must not pass
-  // over.
-  template <class Call>
-  void report(Call call) {
-    if (!writes()) return;
-    reports_are_whole_ = false;
-    call(*sinks_);
-    reports_are_whole_ = true;
+  void event(const std::string& name, const Fields& fields) {
+    reporter_->event(name, setup_.engine.counters().updates, fields);
   }
-  void event(const std::string& name, const Fields& fields);
+  // Brings the reports back to where a checkpoint has them.
+  void rewind_reports(Sink::Events events);
+  // Tells of saves that failed; throws where the run shall not go on.
+  void report_saves(bool at_end);
 
   RunProgress run_;
   RowClock clock_;
   Facts facts_;
-  Sink* sinks_ = nullptr;
+  std::optional<Reporter> reporter_;
+  std::optional<BlackBoxWriter> boxes_;
   const StopToken* stop_ = nullptr;
   FileSystem* file_system_ = nullptr;
   std::string output_dir_;
@@ -79,27 +78,26 @@ class Trainer::Impl {
   int64_t first_update_ = 0;                                  // of this start
   double window_seconds_ = 0;                                 // that the slowest recent window took
   bool best_unsaved_ = false;
-  bool reports_are_whole_ = true;
-  bool changed_ = true;          // since the checkpoint of this folder that the run goes on from
-  bool overflow_boxed_ = false;  // a black box was left in this start
-  bool trouble_boxed_ = false;
+  bool is_fork_ = false;  // resumed from a checkpoint of another folder
+  bool changed_ = true;   // since the checkpoint of this folder that the run goes on from
 };
 
 RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
                           const std::string& output_dir) {
-  sinks_ = &sinks;
+  reporter_.emplace(sinks, writes());
   stop_ = &stop;
   if (!saver_ || output_dir_ != output_dir) {
     for (const std::string& warning : prepare_output(file_system, output_dir))
       first_events_.push_back({"warning", {{"text", warning}}});
   }
+  boxes_.emplace(file_system, writes() ? output_dir : "", run_, *reporter_);
   begin();
   try {
     while (go_on()) consume(loader_->next());
     return finish();
   } catch (const Diverged&) {
     try {
-      sinks_->flush();
+      sinks.flush();
     } catch (const std::exception&) {  // the divergence is what counts
     }
     throw;
@@ -112,12 +110,21 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
 void Trainer::Impl::begin() {
   first_update_ = setup_.engine.counters().updates;
   loader_ = run_.make_loader();
-  std::string missing;
-  report([&](Sink& sinks) { missing = sinks.rewind(run_.report_positions); });
-  // A checkpoint of another folder knows of rows that are not here.
-  if (!changed_ && !missing.empty()) event("warning", {{"text", missing}});
+  rewind_reports(Sink::Events::kDrop);
   for (const auto& [name, fields] : first_events_) event(name, fields);
   clock_.start(resumed_ ? resumed_->seconds : 0);
+}
+
+void Trainer::Impl::rewind_reports(Sink::Events events) {
+  std::string missing;
+  reporter_->tell([&](Sink& sinks) { missing = sinks.rewind(run_.report_positions, events); });
+  // A checkpoint of another folder knows of rows that are not here.
+  if (!missing.empty() && !is_fork_) event("warning", {{"text", missing}});
+}
+
+void Trainer::Impl::report_saves(bool at_end) {
+  reporter_->tell([&](Sink& sinks) { saver_->report(sinks, at_end); });
+  saver_->throw_failure();
 }
 
 bool Trainer::Impl::go_on() {
@@ -126,7 +133,7 @@ bool Trainer::Impl::go_on() {
   if (eval_due) evaluate_now();
   const bool save_due = best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
   if (save_due) save(/*export_model=*/false);
-  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  report_saves(/*at_end=*/false);
   // Its weights are gone: the next evaluation is the best again.
   if (saver_->take_lost_best()) run_.best.forget_best();
   // These take long. An evaluation that a stop cut short is made at this very window after going on.
@@ -156,7 +163,7 @@ void Trainer::Impl::consume(const Window& window) {
   row.samples = run_.samples;
   clock_.finish_row(row);
   window_seconds_ = std::max(0.9 * window_seconds_, row.time_data + row.time_step);
-  report([&](Sink& sinks) { sinks.window(row); });
+  reporter_->tell([&](Sink& sinks) { sinks.window(row); });
   if (!known) react(window, row.step);
 }
 
@@ -165,7 +172,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
   if (step.num_out_of_memory > 0)
     event("out of memory", {{"window", number}, {"micro_batch", std::to_string(step.micro_batch)}});
   if (!step.skipped) return;
-  leave_black_box(window, step);
+  boxes_->leave(window, step);
   if (!step.spike.empty()) event("spike", {{"window", number}, {"what", step.spike}});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
@@ -183,24 +190,9 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
   }
 }
 
-void Trainer::Impl::leave_black_box(const Window& window, const StepReport& step) {
-  bool& left = is_scaler_overflow(step) ? overflow_boxed_ : trouble_boxed_;
-  if (std::exchange(left, true) || output_dir_.empty() || !writes()) return;
-  std::string number = std::to_string(step.window);
-  number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
-  const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
-  try {
-    write_black_box(*file_system_, path, run_.black_box(window, step));
-    event("black box", {{"window", std::to_string(step.window)}, {"file", path}});
-  } catch (const CheckpointError& error) {
-    // The run does not end because its recorder finds no room.
-    event("black box failed", {{"window", std::to_string(step.window)}, {"error", error.what()}});
-  }
-}
-
 void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) {
   saver_->wait();
-  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/false); });
+  report_saves(/*at_end=*/false);
   setup_.world.barrier();  // what rank 0 wrote is there for all
   const std::string number = std::to_string(step.window);
   if (run_.num_rollbacks >= setup_.config.max_rollbacks) {
@@ -221,7 +213,8 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   run_.num_rollbacks = num_rollbacks;
   best_unsaved_ = false;
   loader_ = run_.make_loader();
-  report([&](Sink& sinks) { sinks.rewind(found->state.report_positions); });
+  rewind_reports(Sink::Events::kKeep);
+  for (const std::string& broken : found->broken) event("broken checkpoint", {{"what", broken}});
   event("rollback", {{"window", number}, {"cause", cause}, {"to", found->path}});
 }
 
@@ -250,13 +243,13 @@ void Trainer::Impl::evaluate_now() {
   run_.best.offer(row);
   best_unsaved_ = best_unsaved_ || row.best;
   run_.evals.mark_done(elapsed());
-  report([&](Sink& sinks) { sinks.eval(row); });
+  reporter_->tell([&](Sink& sinks) { sinks.eval(row); });
 }
 
 void Trainer::Impl::save(bool export_model) {
   const auto pause = clock_.pause();
   run_.saves.mark_done(elapsed());
-  report([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
+  reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
   // Under a short grace the checkpoint is what counts, and the file for others is written where there is
   // time.
   const double grace = setup_.config.grace;
@@ -267,12 +260,21 @@ void Trainer::Impl::save(bool export_model) {
   best_unsaved_ = false;
 }
 
+bool Trainer::Impl::has_exports() const {
+  const auto is_of_now = [&](const char* name) {
+    return !output_dir_.empty() &&
+           exported_update(output_dir_ + "/" + name) == setup_.engine.counters().updates;
+  };
+  return is_of_now("model.safetensors") && (setup_.config.ema == 0 || is_of_now("model-ema.safetensors"));
+}
+
 RunEnd Trainer::Impl::finish() {
   // A loss that nobody measured at the last update is measured now, unless somebody wants to leave.
   if (nothing_left() && !facts_.stop && !measured_last_update()) evaluate_now();
-  // What a finished run left stays as it is, whatever flags this start was given.
-  if (changed_ || !std::filesystem::exists(output_dir_ + "/model.safetensors")) save(/*export_model=*/true);
-  report([&](Sink& sinks) { saver_->report(sinks, /*at_end=*/true); });
+  // What a finished run left stays as it is, whatever flags this start was given; unless a kill came before
+  // its last files.
+  if (changed_ || !has_exports()) save(/*export_model=*/true);
+  report_saves(/*at_end=*/true);
   RunEnd end{.update = setup_.engine.counters().updates,
              .total_updates = setup_.length.total_updates,
              .samples = run_.samples,
@@ -281,15 +283,16 @@ RunEnd Trainer::Impl::finish() {
              .reason = end_reason(),
              .last_eval = run_.best.last(),
              .best_eval = run_.best.best()};
-  if (!output_dir_.empty()) end.model_path = output_dir_ + "/model.safetensors";
-  report([&](Sink& sinks) { sinks.end(end); });
+  if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
+  end.can_go_on = !output_dir_.empty();
+  reporter_->tell([&](Sink& sinks) { sinks.end(end); });
   setup_.world.barrier();
   return end;
 }
 
 // The state as of the last whole window. Whatever goes wrong here, the first error is the one that counts.
 void Trainer::Impl::save_after_error() noexcept {
-  if (!reports_are_whole_) return;
+  if (!reporter_->is_whole()) return;
   try {
     save(/*export_model=*/true);
     saver_->wait();
@@ -356,9 +359,12 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
   saver_ = std::make_unique<RunSaver>(
       file_system, setup_.config, writes() ? output_dir : "", save_bytes(capture_engine(setup_.engine)),
       planned_saves(setup_.config, setup_.length, setup_.sampler.windows_per_epoch()));
+  is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
   // What was read from this very folder need not be written there again.
-  changed_ = !resumed_ || !resumed_from_.starts_with(checkpoints_dir(output_dir) + "/");
+  changed_ = !resumed_ || is_fork_;
   if (!changed_) saver_->note_saved(*resumed_);
+  // The files of the best evaluation are in the folder that it was made in.
+  if (is_fork_ && saver_->enabled()) run_.best.forget_best();
   return saver_->check();
 }
 
@@ -366,12 +372,6 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
 bool Trainer::Impl::time_is_over() const {
   const double limit = setup_.config.max_time;
   return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
-}
-
-void Trainer::Impl::event(const std::string& name, const Fields& fields) {
-  report([&](Sink& sinks) {
-    sinks.event({.name = name, .update = setup_.engine.counters().updates, .fields = fields});
-  });
 }
 
 Trainer::Trainer(const RunConfig& config, World& world) : impl_(std::make_unique<Impl>(config, world)) {}

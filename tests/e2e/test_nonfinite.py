@@ -92,8 +92,23 @@ class NonFinite(BrightTest):
         self.assertEqual([row["window"] for row in windows(folder) if row["skipped"]], BAD)
         self.assertEqual(windows(folder)[-1]["skipped_total"], 5)
         self.assertEqual(first_difference(folder, self.folder / "again"), "")
+        self.assertEqual([int(row["window"]) for row in events(folder, "rollback")], BAD)
+        self.assertEqual([row["window"] for row in events(folder, "black box")], ["7"])
         last = events(folder, "rollback")[-1]
         self.assertEqual((last["window"], pathlib.Path(last["to"]).name), ("37", "step-00000032"))
+
+    def test_a_rollback_names_a_broken_checkpoint_and_takes_the_one_before(self):
+        flags = ["--on-nonfinite", "rollback", "--max-rollbacks", 5]
+        self.done(run(*self.bright(*flags, "--stop-after", 5)))
+        folder = self.folder / "run"
+        (folder / "checkpoints/step-00000005/optimizer.safetensors").unlink()
+        result = run(*self.bright(*flags, "--resume", "auto", "--stop-after", 4))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        back = events(folder, "rollback")[0]
+        self.assertEqual((back["window"], pathlib.Path(back["to"]).name), ("7", "step-00000004"))
+        broken = events(folder, "broken checkpoint")  # at the start and by the rollback
+        self.assertEqual(["step-00000005" in row["what"] for row in broken], [True, True])
+        self.assertEqual(len(events(folder, "resume")), 1)
 
     def test_so_many_rollbacks_and_no_more(self):
         self.done(run(*self.bright("--on-nonfinite", "rollback", "--max-rollbacks", 5, name="whole")))

@@ -1,6 +1,7 @@
 """Going on: with any end but divergence a run can be taken up again, and ends as if it had never been interrupted."""
 
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ EPOCH = 8  # windows of 8 samples in 60
 class Resume(ProgramTest):
     def setUp(self):
         super().setUp()
-        self.extra = ["--epochs", 5, "--dropout", 0.1, "--save-interval", 3, "--eval-interval", 4, "--ema", 0.9]
+        self.extra = ["--epochs", 5, "--dropout", 0.5, "--save-interval", 3, "--eval-interval", 4, "--ema", 0.9]
         self.done(self.train("whole"))
         self.whole = self.folder / "whole"
 
@@ -53,6 +54,70 @@ class Resume(ProgramTest):
         # Another folder has none of the rows, and need not.
         elsewhere = self.train("elsewhere", "--resume", self.folder / "run", "--stop-after", 1)
         self.assertNotIn("warning", self.done(elsewhere).stdout)
+
+    def test_killed_before_its_last_files_they_are_written_by_the_next_start(self):
+        folder = self.folder / "run"
+        self.done(self.train("run", "--stop-after", 7))
+        old = {name: (folder / name).read_bytes() for name in ("model.safetensors", "model-ema.safetensors")}
+        self.done(self.train("run", "--resume", "auto"))
+        for names in (["model.safetensors"], ["model-ema.safetensors"], list(old)):
+            for how in ("stale", "gone"):
+                with self.subTest(names=names, how=how):
+                    for name in names:  # as a kill between the last checkpoint and these leaves them
+                        (folder / name).write_bytes(old[name]) if how == "stale" else (folder / name).unlink()
+                    self.done(self.train("run", "--resume", "auto"))
+                    self.check_equal(folder)
+
+    def test_a_run_that_lost_its_checkpoints_is_not_overwritten(self):
+        self.done(self.train("run", "--stop-after", 7))
+        folder = self.folder / "run"
+        (folder / "checkpoints").rename(self.folder / "elsewhere")
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.check_refusal(self.train("run", "--resume", "auto"), 4, str(folder), "no checkpoint", "--output-dir")
+        self.assertEqual({path.name: path.read_bytes() for path in folder.iterdir()}, before)
+        (self.folder / "elsewhere").rename(folder / "checkpoints")
+        self.done(self.train("run", "--resume", "auto"))
+        self.check_equal(folder)
+
+    def test_a_link_to_a_disk_that_is_not_mounted(self):
+        self.done(self.train("run", "--stop-after", 7))
+        folder, disk = self.folder / "run", self.folder / "disk"
+        (folder / "checkpoints").rename(disk)
+        (folder / "checkpoints").symlink_to(disk)
+        disk.rename(self.folder / "away")
+        before = (folder / "metrics.jsonl").read_bytes()
+        self.check_refusal(self.train("run", "--resume", "auto"), 4, str(folder / "checkpoints"), str(disk), "mount")
+        self.assertEqual((folder / "metrics.jsonl").read_bytes(), before)
+        (self.folder / "away").rename(disk)
+        self.done(self.train("run", "--resume", "auto"))
+        self.check_equal(folder)
+
+    def test_rows_of_a_start_without_a_checkpoint_are_dropped_and_it_is_said(self):
+        self.done(self.train("run", "--stop-after", 7))
+        folder = self.folder / "run"
+        lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+        (folder / "metrics.jsonl").write_text("".join(lines[:3]))
+        shutil.rmtree(folder / "checkpoints")
+        self.assertIn("the rows of an earlier start", self.done(self.train("run", "--resume", "auto")).stdout)
+        self.assertEqual((folder / "metrics-1.jsonl").read_text(), "".join(lines[:3]))
+        self.check_equal(folder)
+
+    def test_the_same_folder_by_another_path(self):
+        self.done(self.train("run"))
+        files = {path: path.stat().st_mtime_ns for path in (self.folder / "run").glob("*.safetensors")}
+        for resume in (self.folder / "run", self.folder / "run/checkpoints/step-00000040"):
+            flags = self.small(*self.extra, "--resume", resume, name="run")
+            flags[flags.index("-o") + 1] = "run"
+            self.assertIn("nothing left to do", self.done(run(*flags, cwd=self.folder)).stdout)
+        self.assertEqual({path: path.stat().st_mtime_ns for path in files}, files)
+
+    def test_a_fork_has_a_best_model_of_its_own(self):
+        self.done(self.train("run", "--stop-after", 17))
+        self.done(self.train("fork", "--resume", self.folder / "run"))
+        best = [row["update"] for row in numbers(self.folder / "fork") if row.get("best")]
+        self.assertEqual(best[0], 20)  # the first evaluation there
+        self.assertIn(f"step-{best[-1]:08}", checkpoints(self.folder / "fork"))
+        self.assertTrue((self.folder / "fork/best.safetensors").exists())
 
     def test_in_many_pieces(self):
         for _ in range(9):
@@ -117,7 +182,7 @@ class Refusals(ProgramTest):
     def test_c9_another_run_is_refused_and_accepted_by_one_flag(self):
         cases = {
             "seed": (["--seed", 7], "seed was 0, is 7"),
-            "batch": (["--grad-accum-steps", 3], "global batch was 8, is 12"),
+            "batch": (["--grad-accum-steps", 3], "--global-batch-size) was 8, is 12"),
             "total": (["--epochs", 3], "updates of the run (--epochs, --max-steps) was 16, is 24"),
             "model": (["--hidden", 9], "hidden was 8, is 9"),
             "schedule": (["--sched", "linear"], "sched was cosine, is linear"),

@@ -166,7 +166,7 @@ class Limits(StopTest):
         self.assertEqual(result.returncode, 143)
         self.assertRegex(
             result.stderr,
-            r"\Agradstep: warning: --grace 0.1 ms is too short: a save of \S+ MB takes about [1-9]\S* (s|ms) here; .*\n\Z",
+            r"\Agradstep: warning: --grace 0.1 ms is too short: a save of \S+ MB takes about [1-9]\S* (s|ms) here, and one may be under way; .*\n\Z",
         )
         self.check_newest_is_last_row(self.folder / "run")
 

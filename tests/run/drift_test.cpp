@@ -58,7 +58,8 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
       refused([](Now& now) { now.fingerprint = "xyz"; }),
       AllOf(HasSubstr("data was abc, is xyz"), HasSubstr("step-00000120"), HasSubstr("--accept-drift")));
   EXPECT_THAT(refused([](Now& now) { now.config.seed = 7; }), HasSubstr("seed was 0, is 7"));
-  EXPECT_THAT(refused([](Now& now) { now.global_batch = 256; }), HasSubstr("global batch was 128, is 256"));
+  EXPECT_THAT(refused([](Now& now) { now.global_batch = 256; }),
+              HasSubstr("--global-batch-size) was 128, is 256"));
   EXPECT_THAT(refused([](Now& now) { now.config.hidden = 64; }), HasSubstr("hidden was 256, is 64"));
   EXPECT_THAT(refused([](Now& now) { now.total_updates = 938; }),
               HasSubstr("updates of the run (--epochs, --max-steps) was 469, is 938"));
@@ -105,7 +106,7 @@ TEST(Drift, SeveralAreNamedInOneLine) {
   now.config.seed = 7;
   now.global_batch = 256;
   EXPECT_THAT(now.refusal(),
-              AllOf(HasSubstr("seed was"), HasSubstr("global batch was"), Not(HasSubstr("\n"))));
+              AllOf(HasSubstr("seed was"), HasSubstr("global batch (--batch-size"), Not(HasSubstr("\n"))));
 }
 
 // A new measurement might choose otherwise than the run did.

@@ -30,6 +30,10 @@ class RunSaverTest : public ::testing::Test {
     config_.on_save_error = on_save_error;
     return {disk_, config_, dir_.path(), kBytes, 10};
   }
+  void report(RunSaver& saver, bool at_end) {
+    saver.report(sink_, at_end);
+    saver.throw_failure();
+  }
   // One that fails at its first write.
   void fail_a_save(RunSaver& saver, int64_t update) {
     failing_ = true;
@@ -51,7 +55,7 @@ class RunSaverTest : public ::testing::Test {
 TEST_F(RunSaverTest, StopEndsTheRunAtTheFirstSaveThatFailed) {
   RunSaver saver = this->saver("stop");
   fail_a_save(saver, 100);
-  EXPECT_THAT(message_of<CheckpointError>([&] { saver.report(sink_, /*at_end=*/false); }),
+  EXPECT_THAT(message_of<CheckpointError>([&] { report(saver, /*at_end=*/false); }),
               AllOf(HasSubstr("step-00000100"), HasSubstr("Read-only file system")));
   ASSERT_THAT(sink_.events, SizeIs(1));
   EXPECT_EQ(sink_.events[0].name, "checkpoint failed");
@@ -64,12 +68,12 @@ TEST_F(RunSaverTest, StopEndsTheRunAtTheFirstSaveThatFailed) {
 TEST_F(RunSaverTest, ContinueTellsAndGoesOnToTheNextSave) {
   RunSaver saver = this->saver("continue");
   fail_a_save(saver, 100);
-  saver.report(sink_, /*at_end=*/false);
+  report(saver, /*at_end=*/false);
   EXPECT_THAT(sink_.events, SizeIs(1));
-  saver.report(sink_, /*at_end=*/false);
+  report(saver, /*at_end=*/false);
   EXPECT_THAT(sink_.events, SizeIs(1));  // each is told once
   saver.save(state_at(120), {});
-  saver.report(sink_, /*at_end=*/true);
+  report(saver, /*at_end=*/true);
   EXPECT_THAT(sink_.events, SizeIs(1));
   EXPECT_TRUE(is(newest_checkpoint(dir_.path())->state, state_at(120)));
 }
@@ -79,7 +83,7 @@ TEST_F(RunSaverTest, ALastSaveThatFailedIsAnErrorAlsoWithContinue) {
   for (const std::string policy : {"stop", "continue"}) {
     RunSaver saver = this->saver(policy);
     fail_a_save(saver, 100);
-    EXPECT_THAT(message_of<CheckpointError>([&] { saver.report(sink_, /*at_end=*/true); }),
+    EXPECT_THAT(message_of<CheckpointError>([&] { report(saver, /*at_end=*/true); }),
                 HasSubstr("Read-only file system"));
   }
 }
@@ -87,8 +91,8 @@ TEST_F(RunSaverTest, ALastSaveThatFailedIsAnErrorAlsoWithContinue) {
 TEST_F(RunSaverTest, ALastSaveThatFailedIsAnErrorAlsoWhereItWasToldBefore) {
   RunSaver saver = this->saver("continue");
   fail_a_save(saver, 100);
-  saver.report(sink_, /*at_end=*/false);
-  EXPECT_THAT(message_of<CheckpointError>([&] { saver.report(sink_, /*at_end=*/true); }),
+  report(saver, /*at_end=*/false);
+  EXPECT_THAT(message_of<CheckpointError>([&] { report(saver, /*at_end=*/true); }),
               HasSubstr("Read-only file system"));
   EXPECT_THAT(sink_.events, SizeIs(1));
 }
@@ -100,7 +104,7 @@ TEST_F(RunSaverTest, F11_AStateThatIsNotFiniteEndsTheRun) {
     TrainState state = state_at(100);
     state.model[1].second[0] = std::nan("");
     saver.save(state, {});
-    EXPECT_THAT(message_of<Error>([&] { saver.report(sink_, /*at_end=*/true); }),
+    EXPECT_THAT(message_of<Error>([&] { report(saver, /*at_end=*/true); }),
                 HasSubstr("fc1.bias is not finite at update 100"));
     EXPECT_FALSE(newest_checkpoint(dir_.path()));
   }
@@ -113,7 +117,7 @@ TEST_F(RunSaverTest, WithoutAFolderNothingIsEverSaved) {
   saver.note_saved(state_at(1));
   saver.save(state_at(1), {.best = true});
   saver.wait();
-  saver.report(sink_, /*at_end=*/true);
+  report(saver, /*at_end=*/true);
   EXPECT_THAT(sink_.events, IsEmpty());
   EXPECT_EQ(saver.expected_seconds(), 0);
   EXPECT_EQ(inner_.num_calls(), 0);

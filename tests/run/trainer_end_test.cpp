@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <system_error>
+#include <thread>
 
 #include "gradstep/base/error.h"
 #include "gradstep/run/checkpoint.h"
+#include "support/hooked_file_system.h"
 #include "support/message_of.h"
 #include "support/small_run.h"
 
@@ -284,6 +288,51 @@ TEST(RunEnds, EvaluationChangesNothingOfTheTraining) {
   run.run();
   EXPECT_TRUE(same_bytes(run.weights(), weights));
   EXPECT_EQ(run.losses(), losses);
+}
+
+// A disk that fails once ends the run, but loses nothing of it.
+TEST(RunEnds, F9_AnErrorOfASaveLeavesTheLastWindowAllTheSame) {
+  SmallRun run(9);
+  run.config.epochs = 3;
+  run.config.save_interval = {2, Interval::Unit::kUpdates};
+  int failures_left = 1;
+  HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
+    if (what == "write" && path.find("checkpoints") != std::string::npos && failures_left-- > 0)
+      throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
+  });
+  Trainer trainer(run.config, solo());
+  EXPECT_THAT(message_of<CheckpointError>([&] { trainer.run(run.sink, run.stop, disk, run.out.path()); }),
+              HasSubstr("Input/output error"));
+  const auto newest = newest_checkpoint(run.out.path());
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->state.engine.counters.windows, run.sink.windows.back().step.window);
+  EXPECT_GE(run.sink.windows.size(), 2U);
+}
+
+// With little time the checkpoint is what counts: the file for others waits for the next start.
+TEST(RunEnds, UnderAShortGraceTheModelFileIsLeftOut) {
+  SmallRun run(9);
+  run.config.epochs = 1000;
+  run.config.save_interval = {2, Interval::Unit::kUpdates};
+  run.config.grace = 0.5;
+  // Each save takes 0.3 s: one may be under way, and no more than one fits.
+  HookedFileSystem disk(posix_file_system(), [](const std::string& what, const std::string& path) {
+    if (what == "rename" && path.find("step-") != std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  });
+  std::chrono::steady_clock::time_point requested;
+  run.sink.on_window = [&](const WindowRow& row) {
+    if (row.step.window != 7) return;
+    requested = std::chrono::steady_clock::now();
+    run.stop.request(ExitCode::kSigterm);
+  };
+  Trainer trainer(run.config, solo());
+  RunEnd end = trainer.run(run.sink, run.stop, disk, run.out.path());
+  EXPECT_GE(std::chrono::steady_clock::now() - requested, std::chrono::milliseconds(290));
+  EXPECT_EQ(newest_checkpoint(run.out.path())->state.engine.counters.windows, 7);
+  EXPECT_FALSE(std::filesystem::exists(run.out.file("model.safetensors")));
+  EXPECT_EQ(end.model_path, "");
+  EXPECT_TRUE(end.can_go_on);
 }
 
 }  // namespace

@@ -150,6 +150,38 @@ TEST(Averages, TurnedOnInTheMiddleTheyBeginAsTheParameters) {
   EXPECT_TRUE(same_bytes(after.ema[0].second, expected));
 }
 
+// The first of a row of skips is looked into, and no other, whether or not a start lies between.
+TEST(Skips, ARowOfThemGoesOnInTheNextStart) {
+  const auto prepare = [](SmallRun& run) {
+    run.config.epochs = 3;
+    run.config.opt = "sgd";
+    run.config.sched = "constant";
+    run.config.lr = 1e38;  // nothing is finite after the first update
+    run.config.on_spike = "skip";
+  };
+  SmallRun whole;
+  prepare(whole);
+  whole.run();
+  SmallRun run;
+  prepare(run);
+  StopToken stop;
+  run.sink.on_window = [&](const WindowRow& row) {
+    if (row.step.window == 4) stop.request(ExitCode::kSigterm);
+  };
+  Trainer(run.config, solo()).run(run.sink, stop, posix_file_system(), run.out.path());
+  std::vector<WindowRow> rows = run.sink.windows;
+  ASSERT_EQ(rows.size(), 4U);
+  run.sink.on_window = {};
+  go_on(run);
+  rows.insert(rows.end(), run.sink.windows.begin(), run.sink.windows.end());
+  ASSERT_EQ(rows.size(), whole.sink.windows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].step.first_non_finite, whole.sink.windows[i].step.first_non_finite) << i;
+    EXPECT_EQ(rows[i].step.first_non_finite.empty(), i != 1) << i;
+  }
+  EXPECT_EQ(first_difference(newest(run), newest(whole)), "");
+}
+
 // The limit comes in the midst of the run, below what any window or a copy for saving takes.
 TEST(Ends, F9_OutOfMemoryLeavesTheStateOfTheLastWholeWindow) {
   SmallRun whole(40);

@@ -52,6 +52,7 @@ struct RunEnd {
   std::optional<EvalRow> last_eval{};
   std::optional<EvalRow> best_eval{};
   std::string model_path{};  // empty: none written
+  bool can_go_on = false;    // from a checkpoint, by --resume auto
 };
 
 // Something worth a row of its own that is neither: {"event": name, key: value ...}. Keys in order; values
@@ -74,9 +75,14 @@ class Sink {
   virtual void flush() {}
   // For a checkpoint: writes what is held back, and adds where the report stands, under its name.
   virtual void note_position(std::map<std::string, std::string>& /*positions*/) {}
-  // Goes back to where it stood: what was reported since is dropped, and will come again. Returns what is no
-  // longer there of what was reported before, in one line; empty: nothing is missing.
-  virtual std::string rewind(const std::map<std::string, std::string>& /*positions*/) { return {}; }
+  // Goes back to where it stood: rows of windows and evaluations since are dropped, and will come again. In
+  // the midst of a run, events stay. Returns what is lost of what was reported before, in one line; empty:
+  // nothing.
+  enum class Events { kDrop, kKeep };
+  [[nodiscard]] virtual std::string rewind(const std::map<std::string, std::string>& /*positions*/,
+                                           Events /*events*/) {
+    return {};
+  }
 };
 
 // Hands each row to each of its sinks, in order. Empty: reports go nowhere.
@@ -89,7 +95,8 @@ class SinkList final : public Sink {
   void end(const RunEnd& row) override;
   void flush() override;
   void note_position(std::map<std::string, std::string>& positions) override;
-  std::string rewind(const std::map<std::string, std::string>& positions) override;
+  [[nodiscard]] std::string rewind(const std::map<std::string, std::string>& positions,
+                                   Events events) override;
 
  private:
   std::vector<std::unique_ptr<Sink>> sinks_;

@@ -1,0 +1,30 @@
+// One box a kind and start.
+#include "run/black_box_writer.h"
+
+#include <utility>
+
+#include "gradstep/base/error.h"
+#include "run/trouble.h"
+
+namespace gradstep {
+
+bool& BlackBoxWriter::left_of_its_kind(const StepReport& step) {
+  if (!step.spike.empty()) return left_spike_;
+  return is_scaler_overflow(step) ? left_overflow_ : left_non_finite_;
+}
+
+void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
+  if (output_dir_.empty() || std::exchange(left_of_its_kind(step), true)) return;
+  std::string number = std::to_string(step.window);
+  number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
+  const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
+  try {
+    write_black_box(file_system_, path, run_.black_box(window, step));
+    reporter_.event("black box", step.update, {{"window", std::to_string(step.window)}, {"file", path}});
+  } catch (const CheckpointError& error) {
+    reporter_.event("black box failed", step.update,
+                    {{"window", std::to_string(step.window)}, {"error", error.what()}});
+  }
+}
+
+}  // namespace gradstep

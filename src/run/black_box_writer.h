@@ -1,0 +1,36 @@
+// BlackBoxWriter: leaves a black box of the windows that a run skips, where it is the first of its kind.
+#pragma once
+
+#include <string>
+
+#include "gradstep/io/file_system.h"
+#include "run/reporter.h"
+#include "run/run_progress.h"
+
+namespace gradstep {
+
+class BlackBoxWriter {
+ public:
+  // All of them must outlive it. An empty output_dir: none is left.
+  BlackBoxWriter(FileSystem& file_system, const std::string& output_dir, const RunProgress& run,
+                 Reporter& reporter)
+      : file_system_(file_system), output_dir_(output_dir), run_(run), reporter_(reporter) {}
+
+  // The first scaler's overflow, the first spike and the first window beside these that is not finite have
+  // one each, <output_dir>/blackbox-<window>.safetensors. One that cannot be written is told, and the run
+  // goes on: it does not end because its recorder finds no room.
+  void leave(const Window& window, const StepReport& step);
+
+ private:
+  bool& left_of_its_kind(const StepReport& step);
+
+  FileSystem& file_system_;
+  const std::string output_dir_;
+  const RunProgress& run_;
+  Reporter& reporter_;
+  bool left_overflow_ = false;
+  bool left_spike_ = false;
+  bool left_non_finite_ = false;
+};
+
+}  // namespace gradstep

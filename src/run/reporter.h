@@ -1,0 +1,39 @@
+// Reporter: the way of a run's rows to its sinks, and whether all of them arrived.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gradstep/report/sink.h"
+
+namespace gradstep {
+
+class Reporter {
+ public:
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+
+  // The sinks must outlive it. Not `writes`, as on all ranks but the first: nothing is told to anybody.
+  Reporter(Sink& sinks, bool writes) : sinks_(sinks), writes_(writes) {}
+
+  template <class Call>
+  void tell(Call call) {
+    if (!writes_) return;
+    is_whole_ = false;
+    call(sinks_);
+    is_whole_ = true;
+  }
+  void event(const std::string& name, int64_t update, const Fields& fields) {
+    tell([&](Sink& sinks) { sinks.event({.name = name, .update = update, .fields = fields}); });
+  }
+  // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
+
+ private:
+  Sink& sinks_;
+  const bool writes_;
+  bool is_whole_ = true;
+};
+
+}  // namespace gradstep
