@@ -11,7 +11,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(GRADSTEP_MOLD mold)
 if(GRADSTEP_MOLD)
-  add_link_options(-fuse-ld=mold)
+  # mold 1.10 (Debian 12) places the read-only part of some programs where nothing is mapped; they do not start then.
+  add_link_options(-fuse-ld=mold -Wl,-z,norelro)
 endif()
 
 # ccache needs to be told that a precompiled header's macros and times do not matter, and that clones share results.

@@ -21,8 +21,11 @@ class BestTracker {
   [[nodiscard]] const std::optional<EvalRow>& last() const { return last_; }
   [[nodiscard]] const std::optional<EvalRow>& best() const { return best_; }
   [[nodiscard]] int64_t evals_without_best() const { return evals_without_best_; }
-  // Where what belongs to the best one was lost.
-  void forget_best() { best_.reset(); }
+  // Where what belongs to the best one was lost, or to that of `update` if it is the best.
+  void forget() { best_.reset(); }
+  void forget(int64_t update) {
+    if (best_ && best_->update == update) forget();
+  }
   void restore(std::optional<EvalRow> last, std::optional<EvalRow> best, int64_t evals_without_best);
 
  private:

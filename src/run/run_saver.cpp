@@ -70,7 +70,7 @@ void RunSaver::report(Sink& sinks, bool at_end) {
   for (const SaveOutcome& outcome : checkpointer_->outcomes()) {
     last_error_ = outcome.error;
     if (outcome.error.empty()) continue;
-    lost_best_ = lost_best_ || outcome.best;
+    if (outcome.best) lost_best_ = outcome.update;
     sinks.event(
         {.name = "checkpoint failed", .update = outcome.update, .fields = {{"error", outcome.error}}});
     if (failure_) continue;

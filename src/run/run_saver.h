@@ -35,8 +35,8 @@ class RunSaver {
   // Throws what was reported: CheckpointError for a save that failed where --on-save-error stop says so, and
   // at the end for the last one in any case; Diverged where the state is not finite.
   void throw_failure();
-  // Whether the save of a best evaluation has failed since the last call.
-  [[nodiscard]] bool take_lost_best() { return std::exchange(lost_best_, false); }
+  // The update of the last best evaluation whose save has failed since the last call, if any.
+  [[nodiscard]] std::optional<int64_t> take_lost_best() { return std::exchange(lost_best_, std::nullopt); }
   void wait();
   // What a save takes: measured, or estimated by the disk's speed before the first one.
   [[nodiscard]] double expected_seconds() const;
@@ -49,7 +49,7 @@ class RunSaver {
   const int64_t num_saves_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<double> estimated_seconds_;
-  bool lost_best_ = false;
+  std::optional<int64_t> lost_best_;
   std::exception_ptr failure_;  // that the run ends for
   std::string last_error_;      // of the last save that ended; empty: it is durable
 };

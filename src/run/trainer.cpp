@@ -59,8 +59,8 @@ class Trainer::Impl {
   }
   // Brings the reports back to where a checkpoint has them.
   void rewind_reports(Sink::Events events);
-  // Tells of saves that failed; throws where the run shall not go on.
-  void report_saves(bool at_end);
+  void hear_of_saves(bool at_end);  // tells of those that failed
+  void report_saves(bool at_end);   // the same, and throws where the run shall not go on
 
   RunProgress run_;
   RowClock clock_;
@@ -122,8 +122,14 @@ void Trainer::Impl::rewind_reports(Sink::Events events) {
   if (!missing.empty() && !is_fork_) event("warning", {{"text", missing}});
 }
 
-void Trainer::Impl::report_saves(bool at_end) {
+void Trainer::Impl::hear_of_saves(bool at_end) {
   reporter_->tell([&](Sink& sinks) { saver_->report(sinks, at_end); });
+  // Its weights are gone: the next evaluation is the best again.
+  if (const std::optional<int64_t> lost = saver_->take_lost_best()) run_.best.forget(*lost);
+}
+
+void Trainer::Impl::report_saves(bool at_end) {
+  hear_of_saves(at_end);
   saver_->throw_failure();
 }
 
@@ -134,8 +140,6 @@ bool Trainer::Impl::go_on() {
   const bool save_due = best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
   if (save_due) save(/*export_model=*/false);
   report_saves(/*at_end=*/false);
-  // Its weights are gone: the next evaluation is the best again.
-  if (saver_->take_lost_best()) run_.best.forget_best();
   // These take long. An evaluation that a stop cut short is made at this very window after going on.
   if (eval_due || save_due) look_around();
   return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
@@ -248,6 +252,9 @@ void Trainer::Impl::evaluate_now() {
 
 void Trainer::Impl::save(bool export_model) {
   const auto pause = clock_.pause();
+  // The state must not know of a best model that the save before could not write.
+  saver_->wait();
+  hear_of_saves(/*at_end=*/false);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
   // Under a short grace the checkpoint is what counts, and the file for others is written where there is
@@ -364,7 +371,7 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
   changed_ = !resumed_ || is_fork_;
   if (!changed_) saver_->note_saved(*resumed_);
   // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && saver_->enabled()) run_.best.forget_best();
+  if (is_fork_ && saver_->enabled()) run_.best.forget();
   return saver_->check();
 }
 

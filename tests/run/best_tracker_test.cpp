@@ -62,7 +62,9 @@ TEST(BestTracker, F11_WhatIsNotFiniteIsNeverTheBest) {
 TEST(BestTracker, WhereTheBestWasLostTheNextIsTheBest) {
   BestTracker tracker("val_acc", 0);
   offer(tracker, row(1, 1, 0.5));
-  tracker.forget_best();
+  tracker.forget(7);  // that of another update
+  EXPECT_TRUE(tracker.best().has_value());
+  tracker.forget(1);
   EXPECT_FALSE(tracker.best().has_value());
   EXPECT_TRUE(offer(tracker, row(2, 1, 0.4)));
 }

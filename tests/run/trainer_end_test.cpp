@@ -292,21 +292,24 @@ TEST(RunEnds, EvaluationChangesNothingOfTheTraining) {
 
 // A disk that fails once ends the run, but loses nothing of it.
 TEST(RunEnds, F9_AnErrorOfASaveLeavesTheLastWindowAllTheSame) {
-  SmallRun run(9);
-  run.config.epochs = 3;
-  run.config.save_interval = {2, Interval::Unit::kUpdates};
-  int failures_left = 1;
-  HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
-    if (what == "write" && path.find("checkpoints") != std::string::npos && failures_left-- > 0)
-      throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
-  });
-  Trainer trainer(run.config, solo());
-  EXPECT_THAT(message_of<CheckpointError>([&] { trainer.run(run.sink, run.stop, disk, run.out.path()); }),
-              HasSubstr("Input/output error"));
-  const auto newest = newest_checkpoint(run.out.path());
-  ASSERT_TRUE(newest);
-  EXPECT_EQ(newest->state.engine.counters.windows, run.sink.windows.back().step.window);
-  EXPECT_GE(run.sink.windows.size(), 2U);
+  for (const std::string file : {"/checkpoints/", ".best.safetensors"}) {
+    SmallRun run(9);
+    run.config.epochs = 3;
+    run.config.save_interval = run.config.eval_interval = {2, Interval::Unit::kUpdates};
+    int failures_left = 1;
+    HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
+      if (what == "write" && path.find(file) != std::string::npos && failures_left-- > 0)
+        throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
+    });
+    Trainer trainer(run.config, solo());
+    EXPECT_THAT(message_of<CheckpointError>([&] { trainer.run(run.sink, run.stop, disk, run.out.path()); }),
+                HasSubstr("Input/output error"));
+    const auto newest = newest_checkpoint(run.out.path());
+    ASSERT_TRUE(newest);
+    EXPECT_EQ(newest->state.engine.counters.windows, run.sink.windows.back().step.window);
+    EXPECT_GE(run.sink.windows.size(), 2U);
+    EXPECT_TRUE(!newest->state.best_eval || run.out.read("best.safetensors") != "") << file;
+  }
 }
 
 // With little time the checkpoint is what counts: the file for others waits for the next start.
