@@ -128,25 +128,22 @@ def chosen_jobs(arguments, cores):
 
 
 def best_options(jobs, data_dir, quick):
-    """For each job the options with the highest rate in two short looks; a quick run takes the first ones as they are."""
+    """For each job the options with the highest rate in two short looks; a quick run takes the first ones as they are. A machine has slow
+    minutes: the second looks come after all the first ones."""
+    looks = {job: [0.0 for _ in job[1].candidates] for job in jobs}
+    for _ in range(0 if quick else 2):
+        for (case, peer), rates in looks.items():
+            for i, options in enumerate(peer.candidates if len(rates) > 1 else ()):
+                rates[i] = max(rates[i], peer.measure(case, options, LOOK, data_dir)["samples_per_s"])
     best = {}
-    for case, peer in jobs:
+    for (case, peer), rates in looks.items():
         if peer.options_of:
             best[case, peer] = next(
                 best[known] for known in best if (known[0], known[1].name) == (case, peer.options_of)
             )
-            continue
-        if quick or len(peer.candidates) == 1:
-            best[case, peer] = peer.candidates[0]
-            continue
-        # Machines have slow moments: each has two, forth and back, and the better one counts.
-        forth = range(len(peer.candidates))
-        rates = [0.0 for _ in forth]
-        for i in [*forth, *reversed(forth)]:
-            rate = peer.measure(case, peer.candidates[i], LOOK, data_dir)["samples_per_s"]
-            rates[i] = max(rates[i], rate)
-        best[case, peer] = peer.candidates[rates.index(max(rates))]
-        say(f"{case.name:12} {peer.name:16} best with {' '.join(best[case, peer])} of {len(rates)}")
+        else:
+            best[case, peer] = peer.candidates[rates.index(max(rates))]
+        say(f"{case.name:12} {peer.name:16} with {' '.join(best[case, peer])}")
     return best
 
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "io/io_error.h"
@@ -84,10 +85,12 @@ void AppendFile::cut(int64_t end) {
 }
 
 std::string AppendFile::move_aside() {
-  const size_t dot = path_.rfind('.');
+  const std::filesystem::path path(path_);
   std::string aside;
-  for (int i = 1; i == 1 || access(aside.c_str(), F_OK) == 0; ++i)
-    aside = path_.substr(0, dot) + "-" + std::to_string(i) + path_.substr(dot);
+  for (int i = 1; i == 1 || access(aside.c_str(), F_OK) == 0; ++i) {
+    const std::string name = path.stem().string() + "-" + std::to_string(i) + path.extension().string();
+    aside = (path.parent_path() / name).string();
+  }
   if (rename(path_.c_str(), aside.c_str()) != 0) throw_io_error(errno, "rename", path_);
   const int fd = open_for_append(path_);
   close(fd_);

@@ -23,7 +23,7 @@ class AppendFile {
   // Drops what lies behind byte `end`, and the line that this breaks. A file that is shorter stays as it is.
   void cut(int64_t end);
   // Begins anew; what was there goes to the first free one of "metrics-1.jsonl", "metrics-2.jsonl" ..., whose
-  // path is returned. REQUIRES: the path ends in ".jsonl" or the like.
+  // path is returned.
   std::string move_aside();
   // `lines` ends with a line's end. When the disk takes only a part, the file is cut back to what was there
   // before.
