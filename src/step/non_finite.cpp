@@ -1,4 +1,4 @@
-// Modules have no forward hooks in C++, so the ops are watched and mapped back to parameters by the memory
+// Modules have no forward hooks in C++, so the ops are watched and mapped back to parameters by the storage
 // they read.
 #include "gradstep/step/non_finite.h"
 
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "step/module_norms.h"
 
@@ -17,8 +18,10 @@ namespace {
 // What the observer knows; callbacks are plain functions, so it is one object for the process.
 struct Watch {
   std::mutex mutex;
-  std::unordered_map<const void*, std::string> parameter_of;  // memory -> parameter name
+  std::unordered_map<const void*, std::string> parameter_of;  // storage -> parameter name
   std::unordered_set<const void*> copies;                     // those keys that are casts of a parameter
+  // Of these, so that no other storage takes the address of one that is gone.
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> known_copies;
   std::string last_parameter;  // most recent parameter seen, which places ops that use none, such as relu
   std::string first;
   std::string first_masked;  // an output whose only odd values are -inf: an attention mask, or an overflow
@@ -34,8 +37,9 @@ Watch& watch() {
   return instance;
 }
 
-const void* memory_of(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage() ? tensor.storage().data() : nullptr;
+// Shared by all views of a tensor; unlike the memory, it is never handed to another tensor while it is known.
+const void* storage_of(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
 enum class Finding { kFinite, kOnlyNegativeInfinity, kNotFinite };
@@ -115,12 +119,12 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   bool is_overwritten = overwrites_first_input(op.name());
   for_each_tensor(op.inputs(), [&](const at::Tensor& tensor) {
     if (std::exchange(is_overwritten, false)) {
-      context->inputs.push_back(memory_of(tensor));
+      context->inputs.push_back(storage_of(tensor));
       return;
     }
     if (state.first.empty())
       context->inputs_broken = context->inputs_broken || inspect(tensor) == Finding::kNotFinite;
-    context->inputs.push_back(memory_of(tensor));
+    context->inputs.push_back(storage_of(tensor));
     const auto found = state.parameter_of.find(context->inputs.back());
     if (found == state.parameter_of.end() || tensor.numel() <= largest) return;
     context->parameter = found->second;
@@ -136,16 +140,19 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   return context;
 }
 
-// Keeps track of the memory that stands for parameters. A cast that is freed leaves its memory to others.
+// Keeps track of the storages that stand for parameters. A sum may begin as a copy of its bias, and is none
+// in the end.
 void follow_copies(Watch& state, const OpContext& context, std::string_view name, const at::Tensor& output) {
-  const void* memory = memory_of(output);
-  if (memory == nullptr) return;
+  const void* storage = storage_of(output);
+  if (storage == nullptr) return;
   if (!context.parameter.empty() && is_copy(name)) {
-    if (state.parameter_of.try_emplace(memory, context.parameter).second) state.copies.insert(memory);
+    if (!state.parameter_of.try_emplace(storage, context.parameter).second) return;
+    state.copies.insert(storage);
+    state.known_copies.push_back(output.storage().getWeakStorageImpl());
     return;
   }
-  if (std::ranges::find(context.inputs, memory) == context.inputs.end() && state.copies.erase(memory) == 1)
-    state.parameter_of.erase(memory);
+  if (std::ranges::find(context.inputs, storage) == context.inputs.end() && state.copies.erase(storage) == 1)
+    state.parameter_of.erase(storage);
 }
 
 void judge(Watch& state, const OpContext& context, std::string_view name, Finding worst) {
@@ -173,7 +180,7 @@ void on_end(const at::RecordFunction& op, at::ObserverContext* observer_context)
     if (is_uninitialised(name)) return;
     if (state.first.empty()) worst = std::max(worst, inspect(tensor));
     // A view of the parameter, such as its transpose, is nothing that the module gave.
-    if (context.outermost && !is_copy(name) && !state.parameter_of.contains(memory_of(tensor)))
+    if (context.outermost && !is_copy(name) && !state.parameter_of.contains(storage_of(tensor)))
       state.sums.add_forward(context.parameter, tensor);
   });
   if (worst != Finding::kFinite) judge(state, context, name, worst);
@@ -193,13 +200,14 @@ NonFiniteFinder::NonFiniteFinder(const std::vector<std::pair<std::string, at::Te
     const std::lock_guard<std::mutex> lock(state.mutex);
     state.parameter_of.clear();
     state.copies.clear();
+    state.known_copies.clear();
     state.last_parameter.clear();
     state.first.clear();
     state.first_masked.clear();
     std::vector<std::string> names;
     for (const auto& [name, tensor] : parameters) {
       names.push_back(name);
-      state.parameter_of[memory_of(tensor)] = name;
+      state.parameter_of[storage_of(tensor)] = name;
       if (!state.first.empty() || inspect(tensor) == Finding::kFinite) continue;
       state.first = "parameter " + name + " (" + place_of(name) + ")";
     }
