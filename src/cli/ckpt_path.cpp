@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 // The run that a path names, also by its folder of checkpoints.
 std::string run_at(const std::string& path) {
   std::error_code ignored;
-  const fs::path folder = fs::canonical(path, ignored);
+  fs::path folder = fs::absolute(path, ignored).lexically_normal();  // it may be a link to another name
+  if (!folder.has_filename()) folder = folder.parent_path();
   if (folder.filename() != "checkpoints" || fs::exists(checkpoints_dir(path), ignored)) return path;
   return folder.parent_path().string();
 }

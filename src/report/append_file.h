@@ -16,7 +16,7 @@ class AppendFile {
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
-  // Bytes in the file; 0 where it is none that can be cut, such as a pipe.
+  // Bytes in the file; 0 where it is none that can be cut, such as /dev/null.
   [[nodiscard]] int64_t size() const;
   // What lies behind byte `begin`; empty where the file is no longer than that.
   [[nodiscard]] std::string text_from(int64_t begin) const;

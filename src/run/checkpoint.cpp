@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <set>
 #include <system_error>
 
 #include "gradstep/base/error.h"
@@ -58,6 +59,15 @@ void try_to(Call call) {
   try {
     call();
   } catch (const std::exception&) {
+  }
+}
+
+bool is_whole(const std::string& checkpoint) {
+  try {
+    verify_checkpoint(checkpoint);
+    return true;
+  } catch (const CheckpointError&) {
+    return false;
   }
 }
 
@@ -129,15 +139,6 @@ uint64_t write_all(FileSystem& file_system, const std::string& output_dir, const
   return bytes;
 }
 
-bool is_whole(const std::string& checkpoint) {
-  try {
-    verify_checkpoint(checkpoint);
-    return true;
-  } catch (const CheckpointError&) {
-    return false;
-  }
-}
-
 // What to do about it, with the numbers where it is a matter of room.
 std::string advice(FileSystem& file_system, const std::string& output_dir, const std::system_error& error,
                    uint64_t needed) {
@@ -177,9 +178,10 @@ void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir) {
   const std::string parent = checkpoints_dir(output_dir);
   try {
     const std::vector<std::string> names = file_system.list(parent);
+    std::set<std::string> present(names.begin(), names.end());
     for (const std::string& name : names) {
       const std::optional<std::string> before = name_before_move(name);
-      if (before && !std::ranges::binary_search(names, *before)) {
+      if (before && present.insert(*before).second) {
         file_system.rename(parent + "/" + name, parent + "/" + *before);
         file_system.sync_dir(parent);
       } else if (before ? is_whole(parent + "/" + *before) : is_temporary_name(name) || is_leftover(name)) {

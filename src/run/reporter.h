@@ -20,9 +20,9 @@ class Reporter {
   template <class Call>
   void tell(Call call) {
     if (!writes_) return;
-    is_whole_ = false;
+    const bool was_whole = std::exchange(is_whole_, false);
     call(sinks_);
-    is_whole_ = true;
+    is_whole_ = was_whole;
   }
   void event(const std::string& name, int64_t update, const Fields& fields) {
     tell([&](Sink& sinks) { sinks.event({.name = name, .update = update, .fields = fields}); });

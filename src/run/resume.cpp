@@ -35,7 +35,9 @@ bool is_same_folder(const fs::path& a, const fs::path& b) {
 // The run that a checkpoint, the folder of checkpoints, or the path of a run, belongs to.
 fs::path run_of(const fs::path& path) {
   if (is_checkpoint(path)) return path.parent_path().parent_path();
-  return path.filename() == "checkpoints" ? path.parent_path() : path;
+  std::error_code ignored;
+  const bool is_run = path.filename() != "checkpoints" || fs::exists(path / "checkpoints", ignored);
+  return is_run ? path : path.parent_path();
 }
 
 // Whether the run left by its own will: there was a checkpoint then.

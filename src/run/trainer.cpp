@@ -113,6 +113,7 @@ void Trainer::Impl::begin() {
   rewind_reports(Sink::Events::kDrop);
   for (const auto& [name, fields] : first_events_) event(name, fields);
   clock_.start(resumed_ ? resumed_->seconds : 0);
+  if (is_fork_) save(/*export_model=*/false);  // killed before the next one, it goes on from here
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {
@@ -299,7 +300,7 @@ RunEnd Trainer::Impl::finish() {
 
 // The state as of the last whole window. Whatever goes wrong here, the first error is the one that counts.
 void Trainer::Impl::save_after_error() noexcept {
-  if (!reporter_->is_whole()) return;
+  if (!reporter_->is_whole() || !setup_.engine.is_whole()) return;
   try {
     save(/*export_model=*/true);
     saver_->wait();
@@ -371,7 +372,7 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
   changed_ = !resumed_ || is_fork_;
   if (!changed_) saver_->note_saved(*resumed_);
   // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && saver_->enabled()) run_.best.forget();
+  if (is_fork_ && !output_dir.empty()) run_.best.forget();
   return saver_->check();
 }
 

@@ -141,6 +141,7 @@ StepReport Engine::begin_report(const Window& window) {
 }
 
 void Engine::end_report(StepReport& report) {
+  is_whole_ = true;
   report.window = ++counters_.windows;
   report.update = counters_.updates;
   report.skipped_total = counters_.skipped_total;
@@ -157,6 +158,7 @@ EngineState Engine::state() const {
 
 void Engine::restore(const EngineState& state) {
   TORCH_CHECK(state.micro_batch >= 1, "Engine::restore: the micro-batch must be 1 sample or more");
+  is_whole_ = true;
   first_non_finite_ = state.first_non_finite;
   counters_ = state.counters;
   scaler_.restore(state.loss_scale, state.num_good_updates);
@@ -255,6 +257,7 @@ void Engine::optimize(const std::vector<at::Tensor>& loss_sums, StepReport& repo
   global_norm(grads, norm_, found_inf_);
   if (spikes_.enabled()) {
     read_back(loss_sums, report);
+    is_whole_ = false;
     if (!report.skipped) report.spike = spikes_.observe(report.loss, report.grad_norm);
     if (!report.spike.empty()) {  // finite, so the scale has no part in it
       report.skipped = true;
@@ -262,6 +265,7 @@ void Engine::optimize(const std::vector<at::Tensor>& loss_sums, StepReport& repo
     }
   }
   clip_by_norm_(grads, norm_, options_.clip_grad);
+  is_whole_ = false;
   optimizer_.step(report.lr, found_inf_);
   scaler_.update(found_inf_);
   if (spikes_.enabled())

@@ -111,6 +111,24 @@ class Resume(ProgramTest):
             self.assertIn("nothing left to do", self.done(run(*flags, cwd=self.folder)).stdout)
         self.assertEqual({path: path.stat().st_mtime_ns for path in files}, files)
 
+    def test_a_fork_that_is_killed_at_once_goes_on_from_where_it_began(self):
+        self.done(self.train("run", "--stop-after", 17))
+        process = start(*self.small(*self.extra, "--resume", self.folder / "run", "--keep-checkpoints", 0, name="fork"))
+        wait_for(lambda: checkpoints(self.folder / "fork"))
+        process.kill()
+        process.communicate()
+        self.assertIn("step-00000017", checkpoints(self.folder / "fork"))
+        self.assertIn("resumed from", self.done(self.train("fork", "--resume", "auto")).stdout)
+        self.assertEqual(tensor_files(self.folder / "fork"), tensor_files(self.whole))
+
+    def test_a_run_in_a_folder_named_checkpoints(self):
+        flags = self.small(*self.extra, "--stop-after", 7)
+        flags[flags.index("-o") + 1] = self.folder / "checkpoints"
+        self.done(run(*flags))
+        more = [*flags, "--resume", self.folder / "checkpoints"]
+        self.assertIn("step-00000007", self.done(run(*more)).stdout)
+        self.assertIn("step-00000014", self.done(run("ckpt", "ls", self.folder / "checkpoints")).stdout)
+
     def test_a_fork_has_a_best_model_of_its_own(self):
         self.done(self.train("run", "--stop-after", 17))
         self.done(self.train("fork", "--resume", self.folder / "run"))

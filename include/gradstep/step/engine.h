@@ -89,6 +89,8 @@ class Engine {
   // is none the result is empty but for words that say so. Ranks call it together.
   [[nodiscard]] Examination examine(const Window& window);
 
+  // False where step() threw when the parameters had moved already: such a state is of no window.
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
   [[nodiscard]] EngineState state() const;
   // Takes over counters, scale, micro-batch and history; the tensors are the caller's to copy, into what
   // optimizer().parameters(), optimizer().state(), ema().tensors() and the module's buffers name.
@@ -142,6 +144,7 @@ class Engine {
   SpikeDetector spikes_;
   EngineCounters counters_;
   bool has_batch_norm_;
+  bool is_whole_ = true;
   double host_scale_;             // mirror of the scaler's scale
   std::string first_non_finite_;  // of the current row of skips
   at::Tensor seed_grad_;          // 0-dim fp32: d(scaled mean loss)/d(loss sum)
