@@ -86,18 +86,21 @@ class Signals(StopTest):
                 self.check_newest_is_last_row(folder)
         self.check_ends_as_unbroken("run")
 
+    def terminated_within(self, seconds, name="run"):
+        """A start that goes on, sent SIGTERM after so long: before the handlers it kills; on a fast machine the run may be done already."""
+        process = start(*self.saving("--resume", "auto", name=name))
+        time.sleep(seconds)
+        process.send_signal(signal.SIGTERM)
+        return finish(process)
+
     def test_while_it_is_taken_up(self):
         """Between the first instruction and the first update of a start that resumes."""
         draw = random.Random(12)
         folder = self.folder / "run"
         self.done(run(*self.saving("--stop-after", 5)))
         for i in range(8):
-            process = start(*self.saving("--resume", "auto"))
-            time.sleep(draw.uniform(0, 0.6))
-            process.send_signal(signal.SIGTERM)
-            result = finish(process)
+            result = self.terminated_within(draw.uniform(0, 0.6))
             with self.subTest(i=i):
-                # Before the handlers it kills; on a fast machine the run may be done already.
                 self.assertIn(result.returncode, (0, 143, -signal.SIGTERM))
                 if result.returncode == 143:
                     self.assertEqual(result.stderr, "")
@@ -108,10 +111,7 @@ class Signals(StopTest):
         draw = random.Random(13)
         for i in range(6):
             name = f"run{i}"
-            process = start(*self.saving("--resume", "auto", name=name))
-            time.sleep(draw.uniform(0, 0.5))
-            process.send_signal(signal.SIGTERM)
-            result = finish(process)
+            result = self.terminated_within(draw.uniform(0, 0.5), name=name)
             with self.subTest(i=i):
                 self.assertIn(result.returncode, (0, 143, -signal.SIGTERM))
                 if result.returncode == 143:
