@@ -23,6 +23,10 @@ void call_all(const std::vector<std::unique_ptr<Sink>>& sinks, Call call) {
 
 }  // namespace
 
+void SinkList::begin(const RunStart& start) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->begin(start);
+}
+
 void SinkList::window(const WindowRow& row) {
   for (const std::unique_ptr<Sink>& sink : sinks_) sink->window(row);
 }
