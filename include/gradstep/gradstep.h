@@ -49,10 +49,11 @@
 #include "gradstep/step/spike.h"
 #include "gradstep/step/engine.h"
 
+#include "gradstep/report/plan.h"
+#include "gradstep/report/events.h"
 #include "gradstep/report/sink.h"
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
-#include "gradstep/report/plan.h"
 
 #include "gradstep/run/run_config.h"
 #include "gradstep/run/output_dir.h"

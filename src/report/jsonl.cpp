@@ -8,6 +8,7 @@
 
 #include "gradstep/base/error.h"
 #include "report/append_file.h"
+#include "report/event_text.h"
 #include "report/json_text.h"
 
 namespace gradstep {
@@ -58,10 +59,11 @@ void append_eval(std::string& out, const EvalRow& row) {
 }
 
 void append_event(std::string& out, const EventRow& row) {
+  const EventText text_of_event = event_text(row.event);
   JsonLine line(out);
-  line.add("event", row.name);
+  line.add("event", text_of_event.name);
   line.add("update", row.update);
-  for (const auto& [key, text] : row.fields) line.add(key, text);
+  for (const auto& [key, text] : text_of_event.fields) line.add(key, text);
   line.close();
 }
 
@@ -73,7 +75,7 @@ void append_end(std::string& out, const RunEnd& row) {
   line.add("samples", row.samples);
   line.add("skipped_total", row.skipped_total);
   line.add("seconds", row.seconds);
-  line.add("reason", row.reason);
+  line.add("reason", reason_text(row));
   if (row.best_eval) {
     line.add("best_update", row.best_eval->update);
     if (const std::optional<double> best = row.best_eval->value(row.best_metric))

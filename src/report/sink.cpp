@@ -58,6 +58,10 @@ bool EvalRow::set_value(const std::string& name, double number) {
   return true;
 }
 
+void SinkList::begin(const RunStart& start) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->begin(start);
+}
+
 void SinkList::window(const WindowRow& row) {
   for (const std::unique_ptr<Sink>& sink : sinks_) sink->window(row);
 }

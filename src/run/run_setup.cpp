@@ -10,6 +10,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "run/device.h"
+#include "run/flag_table.h"
 
 namespace gradstep {
 namespace {
@@ -135,6 +136,16 @@ ModelInfo RunSetup::model_info() const {
           .precision = precision.precision,
           .matmul = precision.matmul,
           .update = engine.counters().updates};
+}
+
+RunStart RunSetup::run_start(const std::string& resumed_from) const {
+  RunStart start{.plan = plan,
+                 .world_size = world.size(),
+                 .resumed_from = resumed_from,
+                 .first_update = engine.counters().updates};
+  for (const Flag<RunConfig>& flag : train_flags())
+    start.settings.emplace_back(flag.info.key, flag.get(config));
+  return start;
 }
 
 }  // namespace gradstep

@@ -8,6 +8,7 @@
 #include "gradstep/data/sampler.h"
 #include "gradstep/model/task.h"
 #include "gradstep/report/plan.h"
+#include "gradstep/report/sink.h"
 #include "gradstep/run/model_file.h"
 #include "gradstep/run/run_config.h"
 #include "gradstep/step/engine.h"
@@ -28,6 +29,9 @@ struct RunSetup {
 
   // What goes into the model files, at the update that the engine has reached.
   [[nodiscard]] ModelInfo model_info() const;
+
+  // What sinks learn before the first row. `resumed_from` is the checkpoint's path; empty: a new run.
+  [[nodiscard]] RunStart run_start(const std::string& resumed_from) const;
 
   RunConfig config;  // precision and matmul as really used
   World& world;

@@ -44,7 +44,7 @@ TEST(Trainer, A6_ThreeEpochsOfNineSamples) {
   EXPECT_EQ(end.update, 9);
   EXPECT_EQ(end.total_updates, 9);
   EXPECT_EQ(end.samples, 27);
-  EXPECT_EQ(end.reason, "done");
+  EXPECT_EQ(end.reason, EndReason::kDone);
   EXPECT_THAT(column_of(run.sink, &StepReport::samples), ElementsAre(4, 4, 1, 4, 4, 1, 4, 4, 1));
   EXPECT_THAT(column_of(run.sink, &StepReport::num_micro_batches), ElementsAre(2, 2, 1, 2, 2, 1, 2, 2, 1));
   EXPECT_THAT(column_of(run.sink, &StepReport::epoch), ElementsAre(0, 0, 0, 1, 1, 1, 2, 2, 2));
