@@ -11,7 +11,7 @@
 #include "gradstep/base/allocator.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/model/registry.h"
-#include "gradstep/run/checkpointer.h"
+#include "gradstep/checkpoint/checkpointer.h"
 #include "gradstep/step/engine.h"
 
 namespace {

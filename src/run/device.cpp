@@ -13,7 +13,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/base/memory_limit.h"
-#include "run/byte_count.h"
+#include "base/byte_count.h"
 
 namespace gradstep {
 namespace {
@@ -65,15 +65,15 @@ int64_t tensor_memory_limit(const std::string& text) {
   return std::max<int64_t>(free - std::min(free / 10, kMostReserve), 1);
 }
 
-c10::Device settle_device(const RunConfig& config) {
-  const c10::Device device = parse_device(config.device);
+c10::Device configure_process(const ProcessOptions& options) {
+  const c10::Device device = parse_device(options.device);
   constexpr int64_t kReaders = 1;  // unpacks the test set
   constexpr int64_t kSavers = 1;   // writes checkpoints
-  set_threads(config.threads, std::max(config.workers, kReaders) + kSavers);
+  set_threads(options.threads, std::max(options.num_workers, kReaders) + kSavers);
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
-  if (config.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  if (device.is_cpu()) limit_tensor_memory(tensor_memory_limit(config.memory_limit));
-  at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);
+  if (options.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  if (device.is_cpu()) limit_tensor_memory(tensor_memory_limit(options.memory_limit));
+  at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
   return device;
 }
 

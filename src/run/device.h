@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "gradstep/run/run_config.h"
+#include "gradstep/run/process.h"
 
 namespace gradstep {
 
@@ -19,9 +19,6 @@ void set_threads(int64_t threads, int64_t num_others = 0);
 
 // Bytes for tensors on the CPU by --memory-limit ("auto", "none", "8g"); 0: no limit.
 [[nodiscard]] int64_t tensor_memory_limit(const std::string& text);
-
-// The device of this run; sets threads, the limit of memory and deterministic algorithms as the settings say.
-[[nodiscard]] c10::Device settle_device(const RunConfig& config);
 
 // "cpu, 2 threads"
 [[nodiscard]] std::string describe_device(c10::Device device);

@@ -16,19 +16,15 @@ void add_unless_equal(const std::string& key, const std::string& before, const s
 
 }  // namespace
 
-RunConfig take_settled(RunConfig asked, const RunConfig& before) {
-  if (asked.precision == "auto") asked.precision = before.precision;
-  if (asked.matmul == "auto") asked.matmul = before.matmul;
-  return asked;
-}
-
 std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) {
   std::vector<Drift> drifts;
-  for (const Flag<RunConfig>& flag : train_flags()) {
-    if (flag.info.on_resume == OnResume::kNotCompared) continue;
-    add_unless_equal(flag.info.key, flag.get(before.config), flag.get(now.config), flag.info.on_resume,
-                     drifts);
+  for (const Setting& setting : now.settings) {
+    if (setting.on_resume == OnResume::kNotCompared) continue;
+    const auto found = before.settings.find(setting.key);
+    const std::string& was = found == before.settings.end() ? setting.default_text : found->second;
+    add_unless_equal(setting.key, was, setting.text, setting.on_resume, drifts);
   }
+  add_unless_equal("best_metric", before.best_metric, now.best_metric, OnResume::kWarned, drifts);
   add_unless_equal("global batch (--batch-size, --grad-accum-steps, --global-batch-size)",
                    std::to_string(before.global_batch), std::to_string(now.global_batch), OnResume::kRefused,
                    drifts);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/run/train_state.h"
-#include "run/flag_table.h"
+#include "gradstep/run/job.h"
+#include "gradstep/checkpoint/train_state.h"
 
 namespace gradstep {
 
@@ -18,19 +18,17 @@ struct Drift {
   OnResume kind = OnResume::kFree;  // never kNotCompared
 };
 
-// What is compared, of the run that begins. Its config is settled (take_settled).
+// What is compared, of the run that begins.
 struct RunIdentity {
-  const RunConfig& config;
+  const Settings& settings;
   int64_t global_batch = 0;
   int64_t total_updates = 0;
   std::string dataset_fingerprint{};
+  std::string best_metric{};
 };
 
-// The settings of the run that goes on: "auto" for precision and matmul becomes what the checkpoint's run
-// used, since a new measurement might choose otherwise.
-[[nodiscard]] RunConfig take_settled(RunConfig asked, const RunConfig& before);
-
-// All that differs, in the order of the flag table, free ones included.
+// All that differs, in the order of the settings, free ones included. A setting that the checkpoint lacks had its
+// default.
 [[nodiscard]] std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now);
 
 // Throws ConfigError naming each refused one with both values and the flag to go on, unless that was given

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gradstep/data/sampler.h"
-#include "gradstep/run/train_state.h"
+#include "gradstep/checkpoint/train_state.h"
 
 namespace gradstep {
 

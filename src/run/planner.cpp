@@ -6,42 +6,45 @@
 #include <algorithm>
 
 #include "base/number_text.h"
-#include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
-#include "gradstep/model/registry.h"
 #include "gradstep/step/micro_batches.h"
-#include "report/format.h"
 
 namespace gradstep {
 namespace {
 
-std::string describe_end(const RunConfig& config) {
+std::string describe_end(const JobLength& length) {
   const auto count = [](int64_t n, const char* what) {
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
   };
-  const std::string epochs = count(config.epochs.value_or(1), "epoch");
-  if (!config.max_steps && !config.epochs && config.max_time > 0) return "when its time is over";
-  if (!config.max_steps) return "after " + epochs;
-  const std::string updates = count(*config.max_steps, "update");
-  return config.epochs ? "after " + epochs + " or " + updates + ", whichever comes first"
+  const std::string epochs = count(length.epochs.value_or(1), "epoch");
+  if (!length.max_updates && !length.epochs && length.max_seconds > 0) return "when its time is over";
+  if (!length.max_updates) return "after " + epochs;
+  const std::string updates = count(*length.max_updates, "update");
+  return length.epochs ? "after " + epochs + " or " + updates + ", whichever comes first"
                        : "after " + updates;
 }
 
-std::string describe_schedule(const RunConfig& config) {
-  std::string text = config.sched + ", " + std::to_string(config.warmup_steps) + " warm-up updates, peak " +
-                     shortest(config.lr);
-  return config.sched == "constant" ? text : text + ", min " + shortest(config.min_lr);
+std::string shape_text(LrShape shape) {
+  if (shape == LrShape::kConstant) return "constant";
+  return shape == LrShape::kLinear ? "linear" : "cosine";
 }
 
-std::string describe_optimizer(const RunConfig& config) {
-  std::string text = config.opt;
-  if (config.opt == "adamw") {
-    text +=
-        ", betas " + shortest(config.beta1) + " " + shortest(config.beta2) + ", eps " + shortest(config.eps);
+std::string describe_schedule(const LrSchedule& schedule) {
+  std::string text = shape_text(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
+                     " warm-up updates, peak " + shortest(schedule.peak);
+  return schedule.shape == LrShape::kConstant ? text : text + ", min " + shortest(schedule.min);
+}
+
+std::string describe_optimizer(const EngineOptions& options) {
+  const OptimizerOptions& optimizer = options.optimizer;
+  std::string text;
+  if (optimizer.kind == OptimizerKind::kAdamW) {
+    text = "adamw, betas " + shortest(optimizer.beta1) + " " + shortest(optimizer.beta2) + ", eps " +
+           shortest(optimizer.eps);
   } else {
-    text += ", momentum " + shortest(config.momentum) + (config.nesterov ? ", nesterov" : "");
+    text = "sgd, momentum " + shortest(optimizer.momentum) + (optimizer.nesterov ? ", nesterov" : "");
   }
-  return config.clip_grad > 0 ? text + ", gradients clipped to norm " + shortest(config.clip_grad) : text;
+  return options.clip_grad > 0 ? text + ", gradients clipped to norm " + shortest(options.clip_grad) : text;
 }
 
 void fill_groups(const Engine& engine, RunPlan& plan) {
@@ -69,11 +72,11 @@ int64_t buffer_bytes(const torch::nn::Module& module) {
 
 }  // namespace
 
-RunLength run_length(const RunConfig& config, int64_t windows_per_epoch) {
+RunLength run_length(const JobLength& asked, int64_t windows_per_epoch) {
   RunLength length;
-  length.max_updates = config.max_steps.value_or(0);
-  const bool without_end = !config.epochs && !config.max_steps && config.max_time > 0;
-  if (config.epochs || (!config.max_steps && !without_end)) length.max_epochs = config.epochs.value_or(1);
+  length.max_updates = asked.max_updates.value_or(0);
+  const bool without_end = !asked.epochs && !asked.max_updates && asked.max_seconds > 0;
+  if (asked.epochs || (!asked.max_updates && !without_end)) length.max_epochs = asked.epochs.value_or(1);
   const int64_t max_windows = length.max_epochs * windows_per_epoch;
   length.total_updates = max_windows == 0          ? length.max_updates
                          : length.max_updates == 0 ? max_windows
@@ -89,87 +92,35 @@ double DueTimer::periods(const Elapsed& elapsed) const {
   return std::floor(passed / interval_.value);
 }
 
-int64_t planned_saves(const RunConfig& config, const RunLength& length, int64_t windows_per_epoch) {
-  const Interval& interval = config.save_interval;
+int64_t planned_saves(const Interval& interval, const RunLength& length, int64_t windows_per_epoch) {
   if (interval.value <= 0 || interval.unit == Interval::Unit::kSeconds) return 1;
   const double updates =
       interval.value * static_cast<double>(interval.unit == Interval::Unit::kEpochs ? windows_per_epoch : 1);
   return 1 + static_cast<int64_t>(static_cast<double>(length.total_updates) / std::max(updates, 1.0));
 }
 
-int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler, int64_t world_size) {
-  return std::min(config.batch_size,
-                  array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());
+int64_t largest_micro_batch(int64_t micro_batch, const Sampler& sampler, int64_t world_size) {
+  return std::min(micro_batch, array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());
 }
 
-double least_memory(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec,
-                    int64_t world_size) {
-  const ModelSize size = model_size({.name = config.model, .hidden = config.hidden}, spec);
-  const bool has_momentum = config.opt == "sgd" && config.momentum > 0;
-  const int moments = config.opt == "adamw" ? 2 : has_momentum ? 1 : 0;
-  const int saved = 1 + moments + (config.ema > 0 ? 1 : 0);
-  const int tensors = 1 + 2 * saved;  // gradients, and what is saved with its copy
-  const double parameters = 4.0 * tensors * static_cast<double>(size.parameters);
-  double pixels = 1;
-  for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
-  const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
-  // Each worker takes one at once, whether the run will get to it or not.
-  const int64_t num_windows = std::max<int64_t>(config.workers, 1);
-  const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
-  // One sample at once is what a run comes down to where more find no memory.
-  constexpr double kHalfBytes = 2;  // precision is not settled yet
-  return parameters + windows + kHalfBytes * (pixels + static_cast<double>(size.activations));
-}
-
-void check_memory(double needed_bytes, int64_t free_bytes) {
-  if (needed_bytes <= static_cast<double>(free_bytes)) return;
-  constexpr double kMostBytes = 9e18;
-  throw Error(ExitCode::kOutOfMemory,
-              "out of memory: the run needs " +
-                  bytes_text(static_cast<int64_t>(std::min(needed_bytes, kMostBytes))) +
-                  " at the least, of which " + bytes_text(free_bytes) +
-                  " are free; lower --batch-size, --workers or the size of the model (--hidden)");
-}
-
-EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
-  return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
-                        .weight_decay = config.weight_decay,
-                        .beta1 = config.beta1,
-                        .beta2 = config.beta2,
-                        .eps = config.eps,
-                        .momentum = config.momentum,
-                        .nesterov = config.nesterov,
-                        .decay_all = config.decay_all},
-          .schedule = {.shape = parse_lr_shape(config.sched),
-                       .peak = config.lr,
-                       .min = config.min_lr,
-                       .warmup_steps = config.warmup_steps,
-                       .total_steps = total_updates},
-          .micro_batch = config.batch_size,
-          .clip_grad = config.clip_grad,
-          .seed = config.seed,
-          .ema_decay = config.ema,
-          .spikes = {.z_score = config.on_spike == "off" ? 0 : config.spike_zscore,
-                     .window = config.spike_window}};
-}
-
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, const Engine& engine,
+void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, const Engine& engine,
                const World& world, RunPlan& plan) {
   plan.train_samples = sampler.num_samples();
   plan.world_size = world.size();
-  plan.micro_batch = config.batch_size;
+  plan.micro_batch = job.engine.micro_batch;
   plan.global_batch = sampler.global_batch();
   plan.windows_per_epoch = sampler.windows_per_epoch();
   plan.last_window_samples = sampler.window_range(plan.windows_per_epoch - 1).size();
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world.size(), world.rank()).size();
-  plan.num_micro_batches = static_cast<int64_t>(micro_batches(on_this_rank, config.batch_size, false).size());
+  plan.num_micro_batches = static_cast<int64_t>(micro_batches(on_this_rank, job.engine.micro_batch, false).size());
   plan.total_updates = length.total_updates;
-  plan.ends = describe_end(config);
-  plan.schedule = describe_schedule(config);
-  plan.optimizer = describe_optimizer(config);
-  plan.weight_decay = config.weight_decay;
-  const int64_t last = length.total_updates > 0 ? length.total_updates : config.warmup_steps + 1;
-  std::vector<int64_t> points{1, config.warmup_steps, (config.warmup_steps + last) / 2, last - 1, last};
+  plan.ends = describe_end(job.length);
+  plan.schedule = describe_schedule(job.engine.schedule);
+  plan.optimizer = describe_optimizer(job.engine);
+  plan.weight_decay = job.engine.optimizer.weight_decay;
+  const int64_t warmup_steps = job.engine.schedule.warmup_steps;
+  const int64_t last = length.total_updates > 0 ? length.total_updates : warmup_steps + 1;
+  std::vector<int64_t> points{1, warmup_steps, (warmup_steps + last) / 2, last - 1, last};
   for (const int64_t k : points) {
     const bool known = plan.lr_points.empty() || k > plan.lr_points.back().first;
     if (k >= 1 && k <= last && known) plan.lr_points.emplace_back(k, engine.options().schedule.at(k));
@@ -177,7 +128,7 @@ void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength&
   fill_groups(engine, plan);
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
   const int64_t moments = bytes_of(engine.optimizer().state());
-  const int64_t averages = config.ema > 0 ? parameters : 0;
+  const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
   plan.checkpoint_bytes = parameters + moments + averages + buffer_bytes(*engine.task().module);
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.

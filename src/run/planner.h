@@ -6,7 +6,7 @@
 #include "gradstep/data/dataset.h"
 #include "gradstep/data/sampler.h"
 #include "gradstep/report/plan.h"
-#include "gradstep/run/run_config.h"
+#include "gradstep/run/job.h"
 #include "gradstep/step/engine.h"
 
 namespace gradstep {
@@ -28,9 +28,9 @@ struct RunLength {
            (max_epochs > 0 && elapsed.epochs >= static_cast<double>(max_epochs));
   }
 };
-// T = max_steps, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line
-// 12). With max_time alone there is no end but that.
-[[nodiscard]] RunLength run_length(const RunConfig& config, int64_t windows_per_epoch);
+// T = max_updates, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line 12).
+// With max_seconds alone there is no end but that.
+[[nodiscard]] RunLength run_length(const JobLength& length, int64_t windows_per_epoch);
 
 // Says when something is due. What was done is told to it, so that what could not be done stays due.
 class DueTimer {
@@ -52,26 +52,14 @@ class DueTimer {
 };
 
 // Checkpoints that the whole run will make, about: those by interval in updates or epochs, and the last one.
-[[nodiscard]] int64_t planned_saves(const RunConfig& config, const RunLength& length,
+[[nodiscard]] int64_t planned_saves(const Interval& interval, const RunLength& length,
                                     int64_t windows_per_epoch);
 
-// Samples of the largest micro-batch: a window may hold fewer than --batch-size. Of rank 0, which has the
-// most.
-[[nodiscard]] int64_t largest_micro_batch(const RunConfig& config, const Sampler& sampler,
-                                          int64_t world_size);
+// Samples of the largest micro-batch: a window may hold fewer. Of rank 0, which has the most.
+[[nodiscard]] int64_t largest_micro_batch(int64_t micro_batch, const Sampler& sampler, int64_t world_size);
 
-// Bytes that a run on the CPU takes at the least: parameters, gradients, moments and the copy that is saved,
-// windows read ahead, and what one sample keeps.
-[[nodiscard]] double least_memory(const RunConfig& config, const Sampler& sampler, const DatasetSpec& spec,
-                                  int64_t world_size);
-// Throws Error (out of memory) where that is more than there is: Linux hands out memory that it has not, and
-// kills the process without a word once it is used.
-void check_memory(double needed_bytes, int64_t free_bytes);
-
-[[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);
-
-// Fills what follows from settings, sampler and model: batch, length, schedule, groups, bytes.
-void fill_plan(const RunConfig& config, const Sampler& sampler, const RunLength& length, const Engine& engine,
+// Fills what follows from job, sampler and engine: batch, length, schedule, groups, bytes.
+void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, const Engine& engine,
                const World& world, RunPlan& plan);
 
 }  // namespace gradstep

@@ -75,19 +75,19 @@ bool is_of_run(const std::string& checkpoint, const std::string& output_dir) {
          is_same_folder(run_of(path), output_dir);
 }
 
-std::string resume_folder(const RunConfig& config) {
-  if (!config.output_dir.empty() || !is_path(config.resume)) return config.output_dir;
-  const fs::path path = normal(config.resume);
+std::string resume_folder(const std::string& resume, const std::string& output_dir) {
+  if (!output_dir.empty() || !is_path(resume)) return output_dir;
+  const fs::path path = normal(resume);
   const fs::path run = run_of(path);
   // A checkpoint that was copied elsewhere belongs to no run; the start gets a folder of its own then.
   if (is_checkpoint(path) && path.parent_path().filename() != "checkpoints") return {};
   return run.string();
 }
 
-OutputDir::Use output_dir_use(const RunConfig& config, const std::string& output_dir) {
-  if (config.resume == "auto") return OutputDir::Use::kGoOn;
-  if (!is_path(config.resume)) return OutputDir::Use::kNew;
-  return is_of_run(config.resume, output_dir) ? OutputDir::Use::kGoOn : OutputDir::Use::kNew;
+OutputDir::Use output_dir_use(const std::string& resume, const std::string& output_dir) {
+  if (resume == "auto") return OutputDir::Use::kGoOn;
+  if (!is_path(resume)) return OutputDir::Use::kNew;
+  return is_of_run(resume, output_dir) ? OutputDir::Use::kGoOn : OutputDir::Use::kNew;
 }
 
 std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,

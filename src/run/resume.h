@@ -4,18 +4,17 @@
 #include <optional>
 #include <string>
 
-#include "gradstep/run/checkpoint.h"
-#include "gradstep/run/output_dir.h"
-#include "gradstep/run/run_config.h"
+#include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/checkpoint/output_dir.h"
 
 namespace gradstep {
 
 // The folder that a start writes to: as asked, or with --resume PATH the run that PATH belongs to; empty: a
 // new one.
-[[nodiscard]] std::string resume_folder(const RunConfig& config);
+[[nodiscard]] std::string resume_folder(const std::string& resume, const std::string& output_dir);
 
 // Whether a start may enter a folder that holds a run already: it does so only to go on with that run.
-[[nodiscard]] OutputDir::Use output_dir_use(const RunConfig& config, const std::string& output_dir);
+[[nodiscard]] OutputDir::Use output_dir_use(const std::string& resume, const std::string& output_dir);
 
 // Whether the checkpoint is one of the run in that folder, however the two paths are written.
 [[nodiscard]] bool is_of_run(const std::string& checkpoint, const std::string& output_dir);

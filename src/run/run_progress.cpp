@@ -47,11 +47,11 @@ const SteppedOver* RunProgress::stepped_over_at(int64_t window) const {
 }
 
 std::unique_ptr<Loader> RunProgress::make_loader() const {
-  return std::make_unique<Loader>(setup.data.train, setup.sampler,
-                                  LoaderOptions{.num_workers = setup.config.workers,
+  return std::make_unique<Loader>(setup.job.data.train, setup.sampler,
+                                  LoaderOptions{.num_workers = setup.job.num_workers,
                                                 .rank = setup.world.rank(),
                                                 .world_size = setup.world.size(),
-                                                .seed = setup.config.seed},
+                                                .seed = setup.job.engine.seed},
                                   next);
 }
 
@@ -68,12 +68,16 @@ TrainState RunProgress::state(double seconds) const {
   now.last_eval = best.last();
   now.best_eval = best.best();
   now.evals_without_best = best.evals_without_best();
-  now.config = setup.config_with_threads();
+  now.settings = setup.setting_texts();
+  now.asked_micro_batch = setup.job.engine.micro_batch;
+  now.eval_interval = setup.job.eval.interval;
+  now.save_interval = setup.job.save.interval;
+  now.best_metric = setup.best_metric.name;
   now.info = setup.model_info();
   now.world_size = setup.world.size();
   now.global_batch = setup.sampler.global_batch();
   now.total_updates = setup.length.total_updates;
-  now.dataset_fingerprint = setup.data.train->fingerprint();
+  now.dataset_fingerprint = setup.job.data.train->fingerprint();
   now.report_positions = report_positions;
   now.version = version();
   now.git_commit = git_commit();
@@ -85,8 +89,8 @@ BlackBox RunProgress::black_box(const Window& window, const StepReport& step) co
   BlackBox box = make_black_box(setup.engine, window, step, setup.world.rank());
   box.scale_history = scale_history;
   box.info = setup.model_info();
-  box.config = setup.config;
-  box.dataset_fingerprint = setup.data.train->fingerprint();
+  box.settings = setup.setting_texts();
+  box.dataset_fingerprint = setup.job.data.train->fingerprint();
   return box;
 }
 
@@ -103,8 +107,8 @@ void RunProgress::take_over(const std::string& where, const TrainState& state, i
   report_positions = state.report_positions;
   best.restore(state.last_eval, state.best_eval, state.evals_without_best);
   const Elapsed elapsed = at(state.seconds);
-  restore_timer(evals, setup.config.eval_interval == state.config.eval_interval, state.evals_due, elapsed);
-  restore_timer(saves, setup.config.save_interval == state.config.save_interval, state.saves_due, elapsed);
+  restore_timer(evals, setup.job.eval.interval == state.eval_interval, state.evals_due, elapsed);
+  restore_timer(saves, setup.job.save.interval == state.save_interval, state.saves_due, elapsed);
 }
 
 }  // namespace gradstep

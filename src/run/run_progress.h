@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gradstep/data/loader.h"
-#include "gradstep/run/black_box.h"
-#include "gradstep/run/train_state.h"
+#include "gradstep/incident/black_box.h"
+#include "gradstep/checkpoint/train_state.h"
 #include "run/best_tracker.h"
 #include "run/planner.h"
 #include "run/run_setup.h"
@@ -21,9 +21,9 @@ struct RunProgress {
   // The setup must outlive it.
   explicit RunProgress(RunSetup& of)
       : setup(of),
-        best(of.best_metric, of.config.early_stop_patience),
-        evals(of.config.eval_interval),
-        saves(of.config.save_interval) {}
+        best(of.best_metric, of.job.eval.early_stop_patience),
+        evals(of.job.eval.interval),
+        saves(of.job.save.interval) {}
 
   // A window was consumed and `after` is the one to come.
   void advance(const StepReport& report, const Position& after);

@@ -16,26 +16,27 @@ std::string short_time_text(double seconds) {
 
 }  // namespace
 
-RunSaver::RunSaver(FileSystem& file_system, const RunConfig& config, const std::string& output_dir,
-                   const SaveBytes& bytes, int64_t num_saves)
+RunSaver::RunSaver(FileSystem& file_system, const SavePolicy& policy, double max_seconds,
+                   const std::string& output_dir, const SaveBytes& bytes, int64_t num_saves)
     : file_system_(file_system),
-      config_(config),
+      policy_(policy),
+      max_seconds_(max_seconds),
       output_dir_(output_dir),
       bytes_(bytes),
       num_saves_(num_saves) {
   if (output_dir_.empty()) return;
   checkpointer_.emplace(file_system_,
-                        CheckpointerOptions{.output_dir = output_dir_, .keep = config.keep_checkpoints});
+                        CheckpointerOptions{.output_dir = output_dir_, .keep = policy.keep});
 }
 
 std::vector<std::string> RunSaver::check() {
   std::vector<std::string> warnings;
   if (!enabled()) return warnings;
   const std::string room =
-      check_room(file_system_, output_dir_, bytes_, config_.keep_checkpoints, num_saves_);
+      check_room(file_system_, output_dir_, bytes_, policy_.keep, num_saves_);
   require_writable(file_system_, output_dir_);
   if (!room.empty()) warnings.push_back(room);
-  if (config_.grace == 0 && config_.max_time == 0) return warnings;
+  if (policy_.grace_seconds == 0 && max_seconds_ == 0) return warnings;
   const uint64_t bytes = bytes_of_save(bytes_, {});
   const double bytes_per_second = measure_write_rate(file_system_, place_of_checkpoints(output_dir_), bytes);
   if (bytes_per_second > 0) estimated_seconds_ = static_cast<double>(bytes) / bytes_per_second;
@@ -43,12 +44,12 @@ std::vector<std::string> RunSaver::check() {
   const std::string takes =
       " is too short: a save of " + room_text(bytes) + " takes about " + short_time_text(seconds) + " here";
   // A signal may come right after a save has begun.
-  if (config_.grace > 0 && 2 * seconds > config_.grace) {
-    warnings.push_back("--grace " + short_time_text(config_.grace) + takes +
+  if (policy_.grace_seconds > 0 && 2 * seconds > policy_.grace_seconds) {
+    warnings.push_back("--grace " + short_time_text(policy_.grace_seconds) + takes +
                        ", and one may be under way; ask the scheduler for more");
   }
-  if (config_.max_time > 0 && 1.5 * seconds > config_.max_time)
-    warnings.push_back("--max-time " + short_time_text(config_.max_time) + takes + "; allow more");
+  if (max_seconds_ > 0 && 1.5 * seconds > max_seconds_)
+    warnings.push_back("--max-time " + short_time_text(max_seconds_) + takes + "; allow more");
   return warnings;
 }
 
@@ -75,7 +76,7 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     if (failure_) continue;
     if (outcome.diverged) {
       failure_ = std::make_exception_ptr(Diverged(outcome.error));
-    } else if (config_.on_save_error == "stop") {
+    } else if (!policy_.go_on_on_error) {
       failure_ = std::make_exception_ptr(CheckpointError(outcome.error));
     }
   }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "gradstep/report/sink.h"
-#include "gradstep/run/checkpointer.h"
-#include "gradstep/run/run_config.h"
-#include "run/disk_room.h"
+#include "gradstep/checkpoint/checkpointer.h"
+#include "gradstep/run/job.h"
+#include "checkpoint/disk_room.h"
 
 namespace gradstep {
 
@@ -18,8 +18,8 @@ class RunSaver {
  public:
   // The file system must outlive it. `bytes`: of one save, `num_saves`: in the whole run, as planned. An
   // empty output_dir: nothing is ever saved.
-  RunSaver(FileSystem& file_system, const RunConfig& config, const std::string& output_dir,
-           const SaveBytes& bytes, int64_t num_saves);
+  RunSaver(FileSystem& file_system, const SavePolicy& policy, double max_seconds,
+           const std::string& output_dir, const SaveBytes& bytes, int64_t num_saves);
 
   // Before update 1: throws CheckpointError where not even one checkpoint finds room (case F10); returns what
   // the user should know: no room for all of them, a grace or a time limit shorter than a save takes.
@@ -43,7 +43,8 @@ class RunSaver {
 
  private:
   FileSystem& file_system_;
-  const RunConfig config_;
+  const SavePolicy policy_;
+  const double max_seconds_;
   const std::string output_dir_;
   const SaveBytes bytes_;
   const int64_t num_saves_;

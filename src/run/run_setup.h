@@ -1,50 +1,40 @@
-// RunSetup: all that stands before the first update: device, data, model, precision, engine, plan.
+// RunSetup: a job with all that follows from it before the first update: order, length, engine, plan.
 #pragma once
 
+#include <map>
 #include <string>
-#include <vector>
 
-#include "gradstep/data/dataset.h"
 #include "gradstep/data/sampler.h"
-#include "gradstep/model/task.h"
 #include "gradstep/report/plan.h"
 #include "gradstep/report/sink.h"
-#include "gradstep/run/model_file.h"
-#include "gradstep/run/run_config.h"
+#include "gradstep/run/job.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/step/engine.h"
-#include "gradstep/step/precision_probe.h"
 #include "run/best_tracker.h"
 #include "run/planner.h"
 
 namespace gradstep {
 
 struct RunSetup {
-  // Sets the process's threads and its memory for tensors, reads the data, builds the model and settles the
-  // precision. The world must outlive it. Throws ConfigError, DataError and Error (out of memory).
-  RunSetup(const RunConfig& asked, World& ranks);
-
-  // The settings as a checkpoint keeps them: with the number of threads that "as many as there are cores"
-  // became, for it changes the bits.
-  [[nodiscard]] RunConfig config_with_threads() const;
+  // The world must outlive it. Throws ConfigError for a job that makes no sense.
+  RunSetup(Job of, World& ranks);
 
   // What goes into the model files, at the update that the engine has reached.
   [[nodiscard]] ModelInfo model_info() const;
-
-  // What sinks learn before the first row. `resumed_from` is the checkpoint's path; empty: a new run.
+  // Setting::key and text.
+  [[nodiscard]] std::map<std::string, std::string> setting_texts() const;
+  // What sinks are told before the first row; resumed_from: the checkpoint's path, empty: a new run.
   [[nodiscard]] RunStart run_start(const std::string& resumed_from) const;
 
-  RunConfig config;  // precision and matmul as really used
+  Job job;
   World& world;
   at::Device device;
-  DatasetPair data;
   Sampler sampler;
   RunLength length;
-  Task task;
-  PrecisionChoice precision;
   BestMetric best_metric;
+  Settings settings;
   Engine engine;
   RunPlan plan;
-  std::vector<std::string> warnings;
 };
 
 }  // namespace gradstep

@@ -9,7 +9,7 @@
 #include "run/agreement.h"
 #include "run/black_box_writer.h"
 #include "run/drift.h"
-#include "run/model_metadata.h"
+#include "checkpoint/model_metadata.h"
 #include "run/reporter.h"
 #include "run/resume.h"
 #include "run/row_clock.h"
@@ -22,7 +22,7 @@ namespace gradstep {
 
 class Trainer::Impl {
  public:
-  Impl(const RunConfig& config, World& world) : setup_(config, world), run_(setup_) {}
+  Impl(Job job, World& world) : setup_(std::move(job), world), run_(setup_) {}
 
   void resume(const FoundCheckpoint& found);
   std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
@@ -34,8 +34,10 @@ class Trainer::Impl {
 
  private:
   void begin();
-  // Does what is due; false where the run is over.
-  bool go_on();
+  // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
+  bool over();
+  [[nodiscard]] bool eval_due() const;
+  [[nodiscard]] bool save_due() const;
   void look_around();  // brings facts_ up to date, on all ranks alike
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);
@@ -71,6 +73,7 @@ class Trainer::Impl {
   std::unique_ptr<Loader> loader_;
   std::optional<TrainState> resumed_;  // without tensors
   std::string resumed_from_;
+  std::vector<std::string> warnings_;
   std::vector<Event> first_events_;  // that resume() leaves for the sinks
   int64_t first_update_ = 0;         // of this start
   double window_seconds_ = 0;        // that the slowest recent window took
@@ -90,7 +93,15 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
   boxes_.emplace(file_system, writes() ? output_dir : "", run_, *reporter_);
   begin();
   try {
-    while (go_on()) consume(loader_->next());
+    while (!over()) {
+      if (eval_due()) {
+        evaluate_now();
+      } else if (save_due()) {
+        save(/*export_model=*/false);
+      } else {
+        consume(loader_->next());
+      }
+    }
     return finish();
   } catch (const Diverged&) {
     try {
@@ -132,17 +143,16 @@ void Trainer::Impl::report_saves(bool at_end) {
   saver_->throw_failure();
 }
 
-bool Trainer::Impl::go_on() {
+bool Trainer::Impl::over() {
   look_around();
-  const bool eval_due = !facts_.stop && run_.samples > 0 && run_.evals.due(elapsed());
-  if (eval_due) evaluate_now();
-  const bool save_due = best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
-  if (save_due) save(/*export_model=*/false);
   report_saves(/*at_end=*/false);
-  // These take long. An evaluation that a stop cut short is made at this very window after going on.
-  if (eval_due || save_due) look_around();
-  return !length_reached() && !facts_.stop && !run_.best.out_of_patience() && !start_is_over() &&
-         !facts_.time_is_over;
+  return nothing_left() || facts_.stop || start_is_over() || facts_.time_is_over;
+}
+
+bool Trainer::Impl::eval_due() const { return run_.samples > 0 && run_.evals.due(elapsed()); }
+
+bool Trainer::Impl::save_due() const {
+  return best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
 }
 
 void Trainer::Impl::look_around() {
@@ -181,7 +191,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
                    step.first_non_finite + "; lower --lr or set --clip-grad");
   }
   const std::string cause = step.spike.empty() ? "not finite, first in " + step.first_non_finite : step.spike;
-  switch (reaction_to(step, setup_.config)) {
+  switch (reaction_to(step, setup_.job.trouble)) {
     case Reaction::kGoOn:
       return;
     case Reaction::kStop:
@@ -197,7 +207,7 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   report_saves(/*at_end=*/false);
   setup_.world.barrier();  // what rank 0 wrote is there for all
   const std::string number = std::to_string(step.window);
-  if (run_.num_rollbacks >= setup_.config.max_rollbacks) {
+  if (run_.num_rollbacks >= setup_.job.trouble.max_rollbacks) {
     throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
                    " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
   }
@@ -221,11 +231,12 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
 }
 
 void Trainer::Impl::evaluate_now() {
+  if (!setup_.job.data.test) return;
   const auto pause = clock_.pause();
-  EvaluateOptions options{.precision = setup_.precision.precision};
+  EvaluateOptions options{.precision = setup_.job.engine.precision};
   // With several ranks all must take part to the end.
   if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
-  const EvalResult result = evaluate(setup_.task, *setup_.data.test, setup_.world, options);
+  const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
   if (!result.complete) return;
   EvalRow row{.update = setup_.engine.counters().updates,
               .epoch = run_.epoch,
@@ -234,7 +245,7 @@ void Trainer::Impl::evaluate_now() {
               .samples = result.samples};
   if (setup_.engine.ema().enabled()) {
     const EmaWeights::Swap averages(setup_.engine.ema());
-    const EvalResult averaged = evaluate(setup_.task, *setup_.data.test, setup_.world, options);
+    const EvalResult averaged = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
     if (!averaged.complete) return;
     row.ema_val_loss = averaged.loss;
     row.ema_metrics = averaged.metrics;
@@ -256,7 +267,7 @@ void Trainer::Impl::save(bool export_model) {
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
   // Under a short grace the checkpoint is what counts, and the file for others is written where there is
   // time.
-  const double grace = setup_.config.grace;
+  const double grace = setup_.job.save.grace_seconds;
   if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
     export_model = false;
   if (saver_->enabled())
@@ -269,7 +280,7 @@ bool Trainer::Impl::has_exports() const {
     return !output_dir_.empty() &&
            exported_update(output_dir_ + "/" + name) == setup_.engine.counters().updates;
   };
-  return is_of_now("model.safetensors") && (setup_.config.ema == 0 || is_of_now("model-ema.safetensors"));
+  return is_of_now("model.safetensors") && (!setup_.engine.ema().enabled() || is_of_now("model-ema.safetensors"));
 }
 
 RunEnd Trainer::Impl::finish() {
@@ -316,42 +327,41 @@ EndReason Trainer::Impl::end_reason() const {
 }
 
 bool Trainer::Impl::measured_last_update() const {
-  return run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates;
+  return !setup_.job.data.test || (run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates);
 }
 
 bool Trainer::Impl::start_is_over() const {
-  const std::optional<int64_t>& stop_after = setup_.config.stop_after;
+  const std::optional<int64_t>& stop_after = setup_.job.length.stop_after;
   return stop_after && setup_.engine.counters().updates - first_update_ >= *stop_after;
 }
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
-  const RunConfig config = setup_.config_with_threads();
-  const std::vector<Drift> drifts =
-      find_drift(state, {.config = config,
-                         .global_batch = setup_.sampler.global_batch(),
-                         .total_updates = setup_.length.total_updates,
-                         .dataset_fingerprint = setup_.data.train->fingerprint()});
-  refuse_drift(drifts, found.path, config.accept_drift);
-  const bool same_batch = config.batch_size == state.config.batch_size;
-  run_.take_over(found.path, state, same_batch ? state.engine.micro_batch : config.batch_size);
+  const std::vector<Drift> drifts = find_drift(state, {.settings = setup_.settings,
+                                                       .global_batch = setup_.sampler.global_batch(),
+                                                       .total_updates = setup_.length.total_updates,
+                                                       .dataset_fingerprint = setup_.job.data.train->fingerprint(),
+                                                       .best_metric = setup_.best_metric.name});
+  refuse_drift(drifts, found.path, setup_.job.accept_drift);
+  const int64_t asked = setup_.job.engine.micro_batch;
+  run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);
   // A best evaluation by another measure says nothing about this one.
-  if (config.best_metric != state.config.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
+  if (setup_.best_metric.name != state.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
   resumed_ = state;
   resumed_->model = resumed_->optimizer = resumed_->ema = {};
   resumed_from_ = found.path;
-  if (config.precision == state.config.precision && config.matmul == state.config.matmul)
+  if (setup_.job.engine.precision == state.info.precision && current_matmul() == state.info.matmul)
     setup_.plan.precision_reason = "as before";
   first_events_.emplace_back(
       Resumed{.from = found.path, .window = state.engine.counters.windows, .nothing_left = nothing_left()});
   for (const std::string& broken : found.broken) {
-    setup_.warnings.push_back("a checkpoint is broken and was passed over: " + broken);
+    warnings_.push_back("a checkpoint is broken and was passed over: " + broken);
     first_events_.emplace_back(BrokenCheckpoint{broken});
   }
   for (const Drift& drift : drifts) {
     const bool accepted = drift.kind == OnResume::kRefused;
     if (drift.kind != OnResume::kFree)
-      setup_.warnings.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
+      warnings_.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
     first_events_.emplace_back(SettingChanged{.key = drift.key, .before = drift.before, .now = drift.now});
   }
 }
@@ -361,8 +371,9 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
   file_system_ = &file_system;
   output_dir_ = output_dir;
   saver_ = std::make_unique<RunSaver>(
-      file_system, setup_.config, writes() ? output_dir : "", save_bytes(capture_engine(setup_.engine)),
-      planned_saves(setup_.config, setup_.length, setup_.sampler.windows_per_epoch()));
+      file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
+      save_bytes(capture_engine(setup_.engine)),
+      planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
   is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
   // What was read from this very folder need not be written there again.
   changed_ = !resumed_ || is_fork_;
@@ -374,15 +385,14 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
 
 // With room for one more window and a save before the limit.
 bool Trainer::Impl::time_is_over() const {
-  const double limit = setup_.config.max_time;
+  const double limit = setup_.job.length.max_seconds;
   return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
 }
 
-Trainer::Trainer(const RunConfig& config, World& world) : impl_(std::make_unique<Impl>(config, world)) {}
+Trainer::Trainer(Job job, World& world) : impl_(std::make_unique<Impl>(std::move(job), world)) {}
 Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->setup_.plan; }
-RunConfig Trainer::settled_config() const { return impl_->setup_.config; }
-const std::vector<std::string>& Trainer::warnings() const { return impl_->setup_.warnings; }
+const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }
 bool Trainer::nothing_left() const { return impl_->nothing_left(); }
 void Trainer::resume(const FoundCheckpoint& checkpoint) { impl_->resume(checkpoint); }
 std::vector<std::string> Trainer::prepare_output(FileSystem& file_system, const std::string& output_dir) {

@@ -5,25 +5,16 @@
 #include <cmath>
 
 namespace gradstep {
-namespace {
-
-Reaction parse_reaction(const std::string& text) {
-  if (text == "stop") return Reaction::kStop;
-  return text == "rollback" ? Reaction::kRollBack : Reaction::kGoOn;
-}
-
-}  // namespace
-
 bool is_scaler_overflow(const StepReport& report) {
   constexpr double kUnscaled = 1;
   return report.skipped && report.spike.empty() && std::isfinite(report.loss) &&
          report.loss_scale > kUnscaled;
 }
 
-Reaction reaction_to(const StepReport& report, const RunConfig& config) {
+Reaction reaction_to(const StepReport& report, const TroublePolicy& policy) {
   if (!report.skipped) return Reaction::kGoOn;
-  if (!report.spike.empty()) return parse_reaction(config.on_spike);
-  return is_scaler_overflow(report) ? Reaction::kGoOn : parse_reaction(config.on_nonfinite);
+  if (!report.spike.empty()) return policy.on_spike;
+  return is_scaler_overflow(report) ? Reaction::kGoOn : policy.on_not_finite;
 }
 
 }  // namespace gradstep

@@ -2,15 +2,13 @@
 #pragma once
 
 #include "gradstep/base/step_report.h"
-#include "gradstep/run/run_config.h"
+#include "gradstep/run/job.h"
 
 namespace gradstep {
 
-enum class Reaction { kGoOn, kStop, kRollBack };
-
-// By --on-nonfinite and --on-spike. An overflow of scaled fp16 gradients under a finite loss is the scaler's
+// By the policy. An overflow of scaled fp16 gradients under a finite loss is the scaler's
 // daily work and always passes.
-[[nodiscard]] Reaction reaction_to(const StepReport& report, const RunConfig& config);
+[[nodiscard]] Reaction reaction_to(const StepReport& report, const TroublePolicy& policy);
 
 // Whether it is such an overflow.
 [[nodiscard]] bool is_scaler_overflow(const StepReport& report);

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "gradstep/base/error.h"
-#include "gradstep/run/checkpoint.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "support/hooked_file_system.h"
 #include "support/message_of.h"
 #include "support/small_run.h"

@@ -6,7 +6,7 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/base/memory_limit.h"
-#include "gradstep/run/checkpoint.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "support/message_of.h"
 #include "support/small_run.h"
 #include "support/thread_world.h"

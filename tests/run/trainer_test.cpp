@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "gradstep/base/error.h"
-#include "gradstep/run/model_file.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "support/memory_file_system.h"
 #include "support/message_of.h"
 #include "support/small_run.h"

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "gradstep/run/train_state.h"
+#include "gradstep/checkpoint/train_state.h"
 
 namespace gradstep::testing {
 

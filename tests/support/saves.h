@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "gradstep/run/checkpoint.h"
-#include "gradstep/run/checkpointer.h"
-#include "run/state_json.h"
+#include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/checkpoint/checkpointer.h"
+#include "checkpoint/state_json.h"
 #include "support/failing_file_system.h"
 #include "support/full_state.h"
 

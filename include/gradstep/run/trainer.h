@@ -1,4 +1,4 @@
-// Trainer: one training run from settings to the last row: data, model, engine, evaluation, best model, end.
+// Trainer: one training run from a job to its last row: loop, evaluation, checkpoints, best model, end.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,32 @@
 #include "gradstep/io/file_system.h"
 #include "gradstep/report/plan.h"
 #include "gradstep/report/sink.h"
-#include "gradstep/run/checkpoint.h"
-#include "gradstep/run/run_config.h"
+#include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/run/job.h"
 
 namespace gradstep {
 
 class Trainer {
  public:
-  // Reads the data, builds the model on the device and settles precision and plan; no update is made. Sets
-  // the process's number of threads. The world must outlive the trainer. Throws ConfigError and DataError.
-  Trainer(const RunConfig& config, World& world);
+  /// Takes the job over, makes its engine and its plan; no update is made, and nothing of the process is changed. The
+  /// world must outlive the trainer. Throws ConfigError for a job that makes no sense.
+  Trainer(Job job, World& world);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
   [[nodiscard]] const RunPlan& plan() const;
-  // The settings, with what "auto" became for precision and matmul: with these a run can be repeated bit for
-  // bit, while another measurement might choose differently.
-  [[nodiscard]] RunConfig settled_config() const;
-  // What the user should be told before the run starts, such as an emulated precision; one line each, mostly
-  // none.
+  /// What resume() found that the user should be told before the run starts; one line each, mostly none.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
-  // Goes on from a checkpoint (newest_checkpoint(), or read_checkpoint()): the settings given to the
-  // constructor are compared with the checkpoint's, key by key. What makes the run go another way becomes one
-  // of warnings(); what makes it another run throws ConfigError naming each, unless accept_drift was set
-  // (case C9). Throws CheckpointError where a tensor does not fit, by name. REQUIRES: before run().
+  /// Goes on from a checkpoint (newest_checkpoint(), or read_checkpoint()): the settings of the job are compared with
+  /// the checkpoint's, key by key. What makes the run go another way becomes one of warnings(); what makes it another
+  /// run throws ConfigError naming each, unless the job accepts drift. Throws CheckpointError naming a tensor that
+  /// does not fit. REQUIRES: before run().
   void resume(const FoundCheckpoint& checkpoint);
 
-  // Whether the run that resume() took over is finished: run() makes no update then, and changes no file but
-  // the rows.
+  /// Whether the run that resume() took over is finished: run() makes no update then, and changes no file but the
+  /// rows.
   [[nodiscard]] bool nothing_left() const;
 
   // Looks at the output folder before the first update, and removes what a killed run left half written.

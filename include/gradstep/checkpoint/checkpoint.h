@@ -1,0 +1,81 @@
+// Checkpoints on disk: <output-dir>/checkpoints/step-00000120/ with model, optimizer, state.json and
+// manifest.json. The format is described in docs/checkpoint_format.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gradstep/io/file_system.h"
+#include "gradstep/checkpoint/train_state.h"
+
+namespace gradstep {
+
+// The format that is written. Readers refuse a newer one.
+inline constexpr int64_t kCheckpointFormat = 1;
+
+// <output-dir>/checkpoints
+[[nodiscard]] std::string checkpoints_dir(const std::string& output_dir);
+// 120 -> "step-00000120", and back; nothing for any other name.
+[[nodiscard]] std::string checkpoint_name(int64_t update);
+[[nodiscard]] std::optional<int64_t> parse_checkpoint_name(const std::string& name);
+
+// Updates of the checkpoints of a run, whole or not, oldest first. Throws CheckpointError where the folder
+// cannot be read; none where there is no folder.
+[[nodiscard]] std::vector<int64_t> list_checkpoints(const std::string& output_dir);
+
+// Which checkpoints may go once another is durable: all but the newest `keep` (0: all are kept) and the best
+// one.
+[[nodiscard]] std::vector<int64_t> retention(const std::vector<int64_t>& existing, int64_t keep,
+                                             std::optional<int64_t> best);
+
+// Writes the state as <output-dir>/checkpoints/<name>, whole or not at all: into a temporary folder, each
+// file and the folder synced, renamed, the parent synced. A checkpoint of that name that is there already is
+// replaced. Returns the bytes written. Synchronises the device. Throws CheckpointError saying what failed
+// (and needed and free bytes where the disk is full), and Diverged naming a model tensor that is not finite
+// (case F11); what was there before is intact then.
+uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state);
+
+// About the bytes that it takes, never too few by more than the state's lists; asks no device.
+[[nodiscard]] uint64_t checkpoint_bytes(const TrainState& state);
+
+// After a run was killed: removes what it left half written, and gives a checkpoint that was moved aside its
+// name back where none is in its place. REQUIRES: the caller holds the lock of the output folder. Throws
+// CheckpointError.
+void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir);
+
+// Sizes and hashes of all files against the manifest. Throws CheckpointError naming the file at fault.
+void verify_checkpoint(const std::string& path);
+
+// Verifies and reads all of it. Throws CheckpointError. Nothing in the files is trusted: neither sizes,
+// offsets, names nor counts ask for memory beyond the size of the files.
+[[nodiscard]] TrainState read_checkpoint(const std::string& path);
+// All but the tensors, which are left empty; only state.json and the header of the model are read and
+// verified.
+[[nodiscard]] TrainState read_checkpoint_summary(const std::string& path);
+
+struct FoundCheckpoint {
+  std::string path{};
+  TrainState state{};
+  std::vector<std::string> broken{};  // newer ones that were passed over: what is wrong with each, one line
+};
+// The newest checkpoint of the run that verifies, read; nothing where there is none at all. Throws
+// CheckpointError, naming each, when there are some and all of them are broken (case F7), and when the newest
+// is of a newer format. One that a kill left moved aside counts, where that in its place is not whole.
+[[nodiscard]] std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir);
+
+// Why `stored` tensors cannot be copied into `live` ones: the first that has another name, type or shape, or
+// that there is on one side only; order counts, for state belongs to names (case C12). Empty: they can.
+[[nodiscard]] std::string check_parameters(const NamedTensors& stored, const NamedTensors& live);
+
+// Each thing in which two states differ, tensors first, bit by bit (NaN equals NaN), and everything that
+// `resume` must bring back; empty: nothing. Times, settings, paths, versions and report positions do not
+// count.
+struct StateDifference {
+  std::string what{};    // "optimizer fc1.weight.exp_avg", "engine loss_scale"
+  std::string detail{};  // "131 of 200704 values, the first at 17: 0.25 and 0.5, at most 3.1e-05 apart"
+};
+[[nodiscard]] std::vector<StateDifference> compare_states(const TrainState& a, const TrainState& b);
+
+}  // namespace gradstep

@@ -1,0 +1,86 @@
+// Tells runs from checkpoints by what lies in the folder.
+#include "app/ckpt_path.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "gradstep/base/error.h"
+#include "checkpoint/manifest.h"
+
+namespace gradstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The run that a path names, also by its folder of checkpoints.
+std::string run_at(const std::string& path) {
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored).lexically_normal();  // it may be a link to another name
+  if (!folder.has_filename()) folder = folder.parent_path();
+  if (folder.filename() != "checkpoints" || fs::exists(checkpoints_dir(path), ignored)) return path;
+  return folder.parent_path().string();
+}
+
+[[noreturn]] void refuse(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    throw CheckpointError(path +
+                          ": no such folder; give the output folder of a run, or one of its checkpoints");
+  }
+  if (!fs::is_directory(path, ignored)) {
+    throw CheckpointError(path + ": is a file; give the output folder of a run, or one of its checkpoints");
+  }
+  throw CheckpointError(path +
+                        ": no checkpoint in it; give the output folder of a run, or one of its checkpoints");
+}
+
+}  // namespace
+
+bool is_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) &&
+         (parse_checkpoint_name(name_of(path)) || fs::exists(fs::path(path) / kManifestName, ignored));
+}
+
+std::vector<std::string> checkpoints_at(const std::string& path) {
+  if (is_checkpoint(path)) return {path};
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) refuse(path);
+  std::vector<std::string> paths;
+  const std::string run = run_at(path);
+  for (const int64_t update : list_checkpoints(run)) {
+    paths.push_back((fs::path(checkpoints_dir(run)) / checkpoint_name(update)).string());
+  }
+  if (paths.empty()) refuse(path);
+  return paths;
+}
+
+FoundCheckpoint load_checkpoint_at(const std::string& path) {
+  if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) refuse(path);
+  std::optional<FoundCheckpoint> found = newest_checkpoint(run_at(path));
+  if (!found) refuse(path);
+  return *std::move(found);
+}
+
+void warn_of_broken(const FoundCheckpoint& found) {
+  for (const std::string& each : found.broken) std::fprintf(stderr, "gradstep: warning: %s\n", each.c_str());
+}
+
+std::string name_of(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  return (normal.has_filename() ? normal : normal.parent_path()).filename().string();
+}
+
+uint64_t folder_bytes(const std::string& path) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const uint64_t size = entry.is_regular_file(error) ? entry.file_size(error) : 0;
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,254 @@
+// The flags of the subcommands but train, and the subcommands with their positional arguments and examples.
+#include "app/command_info.h"
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+#include "gradstep/data/dataset.h"
+
+namespace gradstep {
+namespace {
+
+template <class Config>
+std::vector<FlagInfo> infos(const std::vector<Flag<Config>>& flags) {
+  std::vector<FlagInfo> result;
+  for (const Flag<Config>& flag : flags) result.push_back(flag.info);
+  return result;
+}
+
+constexpr char kEval[] = "Evaluation";
+constexpr char kFetch[] = "Download";
+constexpr char kReplay[] = "Replay";
+
+std::vector<Flag<EvalOptions>> make_eval_flags() {
+  const auto any = [](const std::string&) { return true; };
+  const auto known_dataset = [](const std::string& text) {
+    const std::vector<std::string> names = dataset_names();
+    return text.empty() || std::ranges::find(names, text) != names.end();
+  };
+  const auto known_precision = [](const std::string& text) {
+    return text.empty() || text == "fp32" || text == "bf16" || text == "fp16";
+  };
+  return {
+      text_flag({.key = "dataset",
+                 .group = kEval,
+                 .metavar = "NAME",
+                 .help = "Data set: " + expectation(dataset_names()) + ".",
+                 .default_text = "the one recorded in the model"},
+                &EvalOptions::dataset, expectation(dataset_names()), known_dataset),
+      text_flag({.key = "data_dir",
+                 .group = kEval,
+                 .metavar = "DIR",
+                 .help = "Folder with the files of the data set.",
+                 .aliases = {"data_path"},
+                 .default_text = "the one of the run, or the data set's own"},
+                &EvalOptions::data_dir, "a folder", any),
+      text_flag({.key = "precision",
+                 .group = kEval,
+                 .metavar = "NAME",
+                 .help = "fp32, bf16 or fp16.",
+                 .default_text = "the one recorded in the model"},
+                &EvalOptions::precision, "fp32, bf16 or fp16", known_precision),
+      text_flag({.key = "device",
+                 .group = kEval,
+                 .metavar = "NAME",
+                 .help = "auto, cpu, cuda or cuda:N.",
+                 .default_text = "auto"},
+                &EvalOptions::device, "auto, cpu, cuda or cuda:N", is_device_text),
+      integer_flag({.key = "threads",
+                    .group = kEval,
+                    .metavar = "N",
+                    .help = "Threads that compute.",
+                    .default_text = "0, the cores within the cgroup quota"},
+                   &EvalOptions::threads, {.min = 0, .max = 4096}),
+      integer_flag({.key = "batch_size",
+                    .group = kEval,
+                    .short_name = 'b',
+                    .metavar = "N",
+                    .help = "Samples that go through the model at once; the result hardly depends on it.",
+                    .default_text = "0, chosen by the program"},
+                   &EvalOptions::batch_size, {.min = 0, .max = 1'000'000'000}),
+      text_flag({.key = "predictions",
+                 .group = kEval,
+                 .metavar = "FILE.csv",
+                 .help = "Write the prediction for each sample there.",
+                 .default_text = "none"},
+                &EvalOptions::predictions_path),
+      switch_flag({.key = "json", .group = kEval, .help = "Print one JSON object instead of lines."},
+                  &EvalOptions::json),
+      switch_flag({.key = "quiet", .group = kEval, .short_name = 'q', .help = "Print the last line only."},
+                  &EvalOptions::quiet),
+  };
+}
+
+std::vector<Flag<FetchOptions>> make_fetch_flags() {
+  return {
+      text_flag({.key = "data_dir",
+                 .group = kFetch,
+                 .metavar = "DIR",
+                 .help = "Folder to put the files in.",
+                 .aliases = {"data_path"},
+                 .default_text = "data/<name>"},
+                &FetchOptions::data_dir),
+      text_flag({.key = "base_url",
+                 .group = kFetch,
+                 .metavar = "URL",
+                 .help = "Folder on a server of yours that holds the same files.",
+                 .default_text = "the public servers of the data set"},
+                &FetchOptions::base_url),
+      switch_flag({.key = "quiet", .group = kFetch, .short_name = 'q', .help = "No progress."},
+                  &FetchOptions::quiet),
+  };
+}
+
+std::vector<Flag<ReplayOptions>> make_replay_flags() {
+  return {
+      text_flag({.key = "data_dir",
+                 .group = kReplay,
+                 .metavar = "DIR",
+                 .help = "Folder with the files of the data set.",
+                 .aliases = {"data_path"},
+                 .default_text = "the one of the run, or the data set's own"},
+                &ReplayOptions::data_dir),
+      text_flag({.key = "device",
+                 .group = kReplay,
+                 .metavar = "NAME",
+                 .help = "auto, cpu, cuda or cuda:N.",
+                 .default_text = "as recorded"},
+                &ReplayOptions::device, "auto, cpu, cuda or cuda:N",
+                [](const std::string& text) { return text.empty() || is_device_text(text); }),
+      integer_flag({.key = "threads",
+                    .group = kReplay,
+                    .metavar = "N",
+                    .help = "Threads that compute; 0: the cores within the cgroup quota.",
+                    .default_text = "as recorded"},
+                   &ReplayOptions::threads, {.min = 0, .max = 4096}),
+  };
+}
+
+std::vector<CommandInfo> make_commands() {
+  std::vector<FlagInfo> train = infos(train_flags());
+  train.push_back(config_flag());
+  return {
+      {.name = "train",
+       .summary = "Train a model and write it, its rows and its settings to a folder.",
+       .positional = "",
+       .positional_help = "",
+       .flags = std::move(train),
+       .examples = {"gradstep train --epochs 3 -o runs/first",
+                    "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
+                    "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"}},
+      {.name = "eval",
+       .summary = "Loss, accuracy, top-5 and accuracy per class of a saved model.",
+       .positional = "MODEL",
+       .positional_help = "A model.safetensors, or the output folder of a run.",
+       .flags = infos(eval_flags()),
+       .examples = {"gradstep eval runs/first",
+                    "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
+      {.name = "replay",
+       .summary = "Run an update that went wrong again, and compare what each module gave.",
+       .positional = "FILE",
+       .positional_help = "A black box, as a run leaves it in its output folder.",
+       .flags = infos(replay_flags()),
+       .examples = {"gradstep replay runs/first/blackbox-00000120.safetensors"}},
+      {.name = "fetch",
+       .summary = "Download a data set, resume where it broke off, check every file.",
+       .positional = "NAME",
+       .positional_help = "mnist, fashion-mnist or cifar10.",
+       .flags = infos(fetch_flags()),
+       .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
+      {.name = "ckpt ls",
+       .summary = "List the checkpoints of a run.",
+       .positional = "RUN",
+       .positional_help = "The output folder of a run, or one checkpoint.",
+       .flags = infos(ckpt_ls_flags()),
+       .examples = {"gradstep ckpt ls runs/first", "gradstep ckpt ls runs/first --verify --json"}},
+      {.name = "ckpt verify",
+       .summary = "Check sizes, hashes and contents of checkpoints; exit code 4 when one is broken.",
+       .positional = "PATH",
+       .positional_help = "The output folder of a run, for all its checkpoints, or one checkpoint.",
+       .flags = infos(ckpt_verify_flags()),
+       .examples = {"gradstep ckpt verify runs/first",
+                    "gradstep ckpt verify runs/first/checkpoints/step-00000120"}},
+      {.name = "ckpt diff",
+       .summary = "Compare two checkpoints, tensors bit by bit; exit code 1 when they differ.",
+       .positional = "A B",
+       .positional_help =
+           "Two checkpoints, or runs, which stand for their newest whole one. Paths, times and "
+           "settings of what is shown or kept do not count.",
+       .flags = {},
+       .examples = {"gradstep ckpt diff runs/first runs/second"}},
+      {.name = "ckpt export",
+       .summary = "Write the weights of a checkpoint as safetensors, or as .pt for Python's torch.load.",
+       .positional = "PATH FILE",
+       .positional_help = "A run (its newest whole checkpoint), a checkpoint or a model.safetensors; and the "
+                          "file to write, ending in .safetensors or .pt.",
+       .flags = infos(ckpt_export_flags()),
+       .examples = {"gradstep ckpt export runs/first weights.pt",
+                    "gradstep ckpt export runs/first averages.safetensors --ema"}},
+      {.name = "verify-resume",
+       .summary =
+           "Prove that a run which stopped and went on equals an unbroken one, in all tensors and rows; "
+           "exit code 1 when not.",
+       .positional = "",
+       .positional_help = "",
+       .rest = "TRAIN-FLAGS",
+       .flags = infos(verify_resume_flags()),
+       .examples = {"gradstep verify-resume -- --precision bf16 --dropout 0.1",
+                    "gradstep verify-resume --updates 5 --kill -- -c runs/first/config.toml"}},
+      {.name = "env",
+       .summary = "Versions, processor features, devices and measured precisions.",
+       .positional = "",
+       .positional_help = "",
+       .flags = {},
+       .examples = {"gradstep env"}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Flag<EvalOptions>>& eval_flags() {
+  static const std::vector<Flag<EvalOptions>> flags = make_eval_flags();
+  return flags;
+}
+
+const std::vector<Flag<FetchOptions>>& fetch_flags() {
+  static const std::vector<Flag<FetchOptions>> flags = make_fetch_flags();
+  return flags;
+}
+
+const std::vector<Flag<ReplayOptions>>& replay_flags() {
+  static const std::vector<Flag<ReplayOptions>> flags = make_replay_flags();
+  return flags;
+}
+
+const FlagInfo& config_flag() {
+  static const FlagInfo info{
+      .key = "config",
+      .group = "Output",
+      .short_name = 'c',
+      .metavar = "FILE.toml",
+      .help = "Take settings from this file: key = flag with _ for -. Flags and variables win.",
+      .default_text = "none"};
+  return info;
+}
+
+std::vector<std::string> positional_names(const CommandInfo& command) {
+  std::istringstream words(command.positional);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+const std::vector<CommandInfo>& commands() {
+  static const std::vector<CommandInfo> all = make_commands();
+  return all;
+}
+
+const CommandInfo& command(const std::string& name) {
+  for (const CommandInfo& info : commands()) {
+    if (info.name == name) return info;
+  }
+  throw std::logic_error("no subcommand " + name);
+}
+
+}  // namespace gradstep

@@ -1,0 +1,191 @@
+// Rebuilds the model from its file and measures it as it was trained.
+#include "app/eval_command.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/ckpt_path.h"
+#include "app/terminal.h"
+#include "gradstep/base/error.h"
+#include "gradstep/io/atomic_write.h"
+#include "gradstep/run/evaluator.h"
+#include "gradstep/checkpoint/model_file.h"
+#include "report/format.h"
+#include "run/device.h"
+
+namespace gradstep {
+namespace {
+
+// Of a run or a checkpoint, which is verified first: a model file has no hash of its own.
+std::string model_file_of(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  if (is_checkpoint(path)) verify_checkpoint(path);
+  const std::string file = path + "/model.safetensors";
+  if (std::filesystem::exists(file)) return file;
+  throw CheckpointError(path +
+                        ": no model.safetensors there, which a run leaves at its end; give one of its "
+                        "checkpoints (step-...)");
+}
+
+// What the options ask for, else what the file records.
+struct Source {
+  std::string dataset;
+  std::string data_dir;
+  std::shared_ptr<const Dataset> data;
+  std::string part;
+};
+
+Source open_data(const EvalOptions& options, const ModelInfo& info, const std::string& path) {
+  Source source;
+  source.dataset = options.dataset.empty() ? info.dataset.name : options.dataset;
+  const std::vector<std::string> known = dataset_names();
+  if (options.dataset.empty() && std::ranges::find(known, info.dataset.name) == known.end()) {
+    throw CheckpointError(path + ": was trained on the data set '" + info.dataset.name +
+                          "', which is not known here; name one with --dataset");
+  }
+  source.data_dir = options.data_dir;
+  if (source.data_dir.empty() && source.dataset == info.dataset.name &&
+      std::filesystem::is_directory(info.data_dir)) {
+    source.data_dir = info.data_dir;
+  }
+  if (source.data_dir.empty()) source.data_dir = default_data_dir(source.dataset);
+  const bool validation = info.val_fraction > 0 && options.dataset.empty();
+  if (validation) {
+    const auto train = load_dataset(source.dataset, source.data_dir, Split::kTrain);
+    source.data = split_validation(train, info.val_fraction, info.seed).test;
+    source.part = "validation part of the training set";
+  } else {
+    source.data = load_dataset(source.dataset, source.data_dir, Split::kTest);
+    source.part = "test set";
+  }
+  return source;
+}
+
+void check_fit(const ModelInfo& info, const Source& source, const std::string& path) {
+  const DatasetSpec& spec = source.data->spec();
+  if (spec.input_shape == info.dataset.input_shape && spec.num_classes == info.dataset.num_classes) return;
+  throw ConfigError("--dataset " + source.dataset + ": its pictures or classes are not those that " + path +
+                    " was trained on (" + info.dataset.name + "); choose a data set of the same shape");
+}
+
+// One line a sample: number, target, prediction and its probability.
+class PredictionTable {
+ public:
+  void add(int64_t first, const at::Tensor& scores, const at::Tensor& targets) {
+    const auto [confidence, predicted] = scores.softmax(1).cpu().max(1);
+    const at::Tensor host_targets = targets.cpu();
+    const float* probability = confidence.const_data_ptr<float>();
+    const int64_t* prediction = predicted.const_data_ptr<int64_t>();
+    const int64_t* target = host_targets.const_data_ptr<int64_t>();
+    char line[96];
+    for (int64_t i = 0; i < targets.size(0); ++i) {
+      std::snprintf(line, sizeof line, "%lld,%lld,%lld,%.6f\n", static_cast<long long>(first + i),
+                    static_cast<long long>(target[i]), static_cast<long long>(prediction[i]),
+                    static_cast<double>(probability[i]));
+      text_ += line;
+    }
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_ = "sample,target,prediction,probability\n";
+};
+
+void print_json(const EvalResult& result, const Source& source, Precision precision,
+                const std::string& path) {
+  nlohmann::ordered_json json{{"model", path},
+                              {"dataset", source.dataset},
+                              {"part", source.part},
+                              {"precision", to_string(precision)},
+                              {"samples", result.samples},
+                              {"val_loss", result.loss}};
+  for (const MetricValue& metric : result.metrics) json["val_" + metric.name] = metric.value;
+  for (const MetricTable& table : result.tables) {
+    for (size_t i = 0; i < table.sums.size(); ++i) {
+      json[table.rows_of + "_samples"].push_back(std::llround(table.weights[i]));
+      json[table.rows_of + "_hits"].push_back(std::llround(table.sums[i]));
+    }
+  }
+  // Dumped without throwing on a path that is not UTF-8.
+  std::printf("%s\n", json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void print_table(const MetricTable& table) {
+  std::printf("%-12s samples   %s\n", table.rows_of.c_str(), table.name.c_str());
+  for (size_t i = 0; i < table.values.size(); ++i) {
+    const std::string value = table.weights[i] > 0 ? fixed_text(table.values[i], 4) : "-";
+    std::printf("  %-10zu %7.0f     %s\n", i, table.weights[i], value.c_str());
+  }
+}
+
+void print_lines(const EvalResult& result, const Source& source, Precision precision, const std::string& path,
+                 bool quiet) {
+  if (!quiet) {
+    std::printf("model        %s\n", path.c_str());
+    std::printf("data         %s in %s, %s: %lld samples\n", source.dataset.c_str(), source.data_dir.c_str(),
+                source.part.c_str(), static_cast<long long>(result.samples));
+    std::printf("precision    %s\n", to_string(precision).c_str());
+    for (const MetricTable& table : result.tables) print_table(table);
+  }
+  std::string last = "val_loss " + fixed_text(result.loss, 4);
+  // The first is the most important and stands where the eye ends.
+  for (auto metric = result.metrics.rbegin(); metric != result.metrics.rend(); ++metric)
+    last += " | val_" + metric->name + " " + fixed_text(metric->value, 4);
+  std::printf("%s\n", last.c_str());
+}
+
+// A device or a pipe is written to, not replaced by a file; a link stays one, to the new file.
+void write_predictions(const std::string& path, const std::string& text) {
+  namespace fs = std::filesystem;
+  FileSystem& file_system = posix_file_system();
+  std::error_code ignored;
+  const fs::file_type type = fs::status(path, ignored).type();
+  if (type == fs::file_type::character || type == fs::file_type::fifo) {
+    const int fd = file_system.create(path);
+    file_system.write_all(fd, text, path);
+    return file_system.close_file(fd, path);
+  }
+  const bool is_link = type == fs::file_type::regular && fs::is_symlink(path, ignored);
+  atomic_write(file_system, is_link ? fs::canonical(path).string() : path, {text});
+}
+
+}  // namespace
+
+int run_eval(const EvalOptions& options, StopToken& stop) {
+  set_threads(options.threads);
+  const std::string path = model_file_of(options.model_path);
+  const LoadedModel loaded = load_model(path);
+  const Source source = open_data(options, loaded.info, path);
+  check_fit(loaded.info, source, path);
+  const Precision precision =
+      options.precision.empty() ? loaded.info.precision : parse_precision(options.precision);
+  loaded.task.module->to(parse_device(options.device));
+  if (loaded.info.matmul == Matmul::kTorch || has_onednn()) use_matmul(loaded.info.matmul);
+
+  SoloWorld world;
+  PredictionTable predictions;
+  EvaluateOptions evaluate_options{.precision = precision,
+                                   .batch_size = options.batch_size,
+                                   .should_stop = [&stop] { return stop.requested(); }};
+  if (!options.predictions_path.empty()) {
+    evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const Batch& batch) {
+      predictions.add(first, scores, batch.targets);
+    };
+  }
+  const EvalResult result = evaluate(loaded.task, *source.data, world, evaluate_options);
+  if (!result.complete) return static_cast<int>(stop.reason());
+  if (!options.predictions_path.empty()) write_predictions(options.predictions_path, predictions.text());
+  if (options.json) {
+    print_json(result, source, precision, path);
+  } else {
+    print_lines(result, source, precision, path, options.quiet);
+  }
+  flush_stdout();
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace gradstep

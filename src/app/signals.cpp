@@ -1,0 +1,57 @@
+// no torch
+// Signal handlers: each asks the token to stop (atomics and clock_gettime), and the second SIGINT is an
+// _exit. All of it is async-signal-safe.
+#include "app/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+namespace gradstep {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+
+std::atomic<StopToken*> g_stop{nullptr};
+std::atomic<bool> g_interrupted{false};
+
+static_assert(std::atomic<StopToken*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<int>::is_always_lock_free);
+
+ExitCode reason_of(int signal_number) {
+  switch (signal_number) {
+    case SIGINT:
+      return ExitCode::kSigint;
+    case SIGUSR1:
+      return ExitCode::kSigusr1;
+    default:
+      return ExitCode::kSigterm;
+  }
+}
+
+void handle(int signal_number) {
+  if (signal_number == SIGINT && g_interrupted.exchange(true)) _exit(static_cast<int>(ExitCode::kSigint));
+  if (StopToken* stop = g_stop.load()) stop->request(reason_of(signal_number));
+}
+
+}  // namespace
+
+void install_stop_signals(StopToken& stop) {
+  g_interrupted = false;
+  g_stop = &stop;
+  struct sigaction action{};
+  action.sa_handler = handle;
+  action.sa_flags = SA_RESTART;  // reads and writes go on; the loop looks at the token by itself
+  sigemptyset(&action.sa_mask);
+  for (const int signal_number : kSignals) sigaction(signal_number, &action, nullptr);
+}
+
+void detach_stop_signals() { g_stop = nullptr; }
+
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+}  // namespace gradstep

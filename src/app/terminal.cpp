@@ -1,0 +1,52 @@
+// Asks the kernel about terminals and standard streams.
+// no torch
+#include "app/terminal.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace gradstep {
+namespace {
+
+void refuse_lost_output(int error) {
+  if (error == EPIPE) return;
+  throw std::system_error(error == 0 ? EIO : error, std::generic_category(),
+                          "cannot write the result to stdout");
+}
+
+}  // namespace
+
+bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
+
+int terminal_width(std::FILE* stream) {
+  winsize size{};
+  if (!is_terminal(stream) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return std::max<int>(size.ws_col, 40);
+}
+
+void write_stdout(const std::string& text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return flush_stdout();
+  refuse_lost_output(errno);
+}
+
+void flush_stdout() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) refuse_lost_output(errno);
+}
+
+void open_missing_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free number is fd, since those below it are open by now. Without /dev/null nothing can be
+    // done.
+    if (open("/dev/null", O_RDWR) == -1) return;
+  }
+}
+
+}  // namespace gradstep

@@ -1,0 +1,122 @@
+// Lays config file, environment and flags over the defaults, the later ones winning.
+// no torch
+#include "app/train_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "base/nearest.h"
+#include "config/config_file.h"
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+namespace {
+
+constexpr char kPrefix[] = "GRADSTEP_";
+
+// The settings in the environment; those of the config file's flag and unknown ones are told apart.
+struct FromEnvironment {
+  std::vector<Setting> settings;
+  std::optional<std::string> config_path;
+  std::vector<std::string> warnings;
+};
+
+FromEnvironment read_environment(const Environment& environment) {
+  FromEnvironment result;
+  const std::vector<FlagInfo>& flags = command("train").flags;
+  std::vector<std::string> known;
+  std::vector<std::pair<std::string, const FlagInfo*>> by_name;
+  for (const FlagInfo& flag : flags) {
+    by_name.emplace_back(variable_spelling(flag.key), &flag);
+    for (const std::string& alias : flag.aliases) by_name.emplace_back(variable_spelling(alias), &flag);
+  }
+  for (const auto& entry : by_name) known.push_back(entry.first);
+  for (const auto& [name, text] : environment) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      result.warnings.push_back(name + " is not a variable of gradstep and is ignored" +
+                                did_you_mean(name, known));
+      continue;
+    }
+    const FlagInfo& flag = *by_name[static_cast<size_t>(found - known.begin())].second;
+    for (const Setting& earlier : result.settings) {
+      if (earlier.key != flag.key) continue;
+      throw ConfigError(name + " and " + earlier.where + " are the same setting; unset one of them");
+    }
+    if (flag.key == config_flag().key) {
+      result.config_path = text;
+    } else {
+      result.settings.push_back({flag.key, text, name});
+    }
+  }
+  return result;
+}
+
+// All settings given, the winning ones last.
+std::vector<Setting> collect(const Arguments& arguments, const FromEnvironment& environment) {
+  std::optional<std::string> config_path = environment.config_path;
+  std::vector<Setting> from_flags;
+  for (const auto& [key, text] : arguments.flags) {
+    if (key == config_flag().key) {
+      config_path = text;
+    } else {
+      from_flags.push_back({key, text, flag_spelling(key)});
+    }
+  }
+  std::vector<FlagInfo> keys;
+  for (const Flag<RunConfig>& flag : train_flags()) keys.push_back(flag.info);
+  std::vector<Setting> all;
+  if (config_path) all = read_config_file(*config_path, keys);
+  all.insert(all.end(), environment.settings.begin(), environment.settings.end());
+  all.insert(all.end(), from_flags.begin(), from_flags.end());
+  return all;
+}
+
+void apply(RunConfig& config, const Setting& setting) {
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    if (flag.info.key != setting.key) continue;
+    if (!flag.set(config, setting.text)) throw ConfigError(complaint(setting.where, setting.text, flag.info));
+  }
+}
+
+// The accumulation follows from the global batch size, so that giving both says two things.
+void refuse_both(const RunConfig& config, const std::vector<Setting>& settings) {
+  if (!config.global_batch_size) return;
+  std::string accumulation, global;
+  for (const Setting& setting : settings) {
+    if (setting.key == "grad_accum_steps") accumulation = setting.where;
+    if (setting.key == "global_batch_size") global = setting.where;
+  }
+  if (accumulation.empty()) return;
+  throw ConfigError(accumulation + " and " + global +
+                    " exclude each other; drop one of them (--global-batch-size none unsets it)");
+}
+
+}  // namespace
+
+Environment gradstep_environment() {
+  Environment result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const char* equals = std::strchr(*entry, '=');
+    if (equals == nullptr || std::strncmp(*entry, kPrefix, sizeof kPrefix - 1) != 0) continue;
+    result.emplace_back(std::string(static_cast<const char*>(*entry), equals), equals + 1);
+  }
+  return result;
+}
+
+TrainSettings resolve_train_settings(const Arguments& arguments, const Environment& environment) {
+  FromEnvironment from_environment = read_environment(environment);
+  const std::vector<Setting> settings = collect(arguments, from_environment);
+  TrainSettings result{.config = {}, .warnings = std::move(from_environment.warnings)};
+  for (const Setting& setting : settings) apply(result.config, setting);
+  refuse_both(result.config, settings);
+  RunConfig& config = result.config;
+  if (!config.epochs && !config.max_steps && config.max_time == 0) config.epochs = 1;
+  validate(result.config);
+  return result;
+}
+
+}  // namespace gradstep

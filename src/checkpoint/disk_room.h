@@ -1,0 +1,52 @@
+// Room on the disk: what a run's checkpoints and model files will take, whether there is that much, and how
+// fast the disk takes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gradstep/io/file_system.h"
+#include "gradstep/checkpoint/checkpointer.h"
+
+namespace gradstep {
+
+// Of one save, or of all that a run keeps.
+struct SaveBytes {
+  uint64_t checkpoint = 0;
+  uint64_t model = 0;  // of model files, their -ema twins included
+};
+
+// What the tensors of the state take; asks no device.
+[[nodiscard]] SaveBytes save_bytes(const TrainState& state);
+
+// <output_dir>/checkpoints where that is on a disk of its own, by a link or a mount; else output_dir.
+[[nodiscard]] std::string place_of_checkpoints(const std::string& output_dir);
+
+// Of one save while it is made: nothing that is there is freed before it is durable.
+[[nodiscard]] uint64_t bytes_of_save(const SaveBytes& bytes, const SaveRequest& request);
+// Of all that will be there at once: the newest `keep` checkpoints, the best, one in the making, and two
+// model files with the third that takes a place. keep 0: `num_saves`, the checkpoints of the whole run,
+// counts.
+[[nodiscard]] SaveBytes bytes_of_run(const SaveBytes& bytes, int64_t keep, int64_t num_saves);
+
+// Before update 1: throws CheckpointError with both numbers where not even one save finds room (case F10);
+// returns a warning where one does, but not all; else nothing. Checkpoints that are there already count.
+[[nodiscard]] std::string check_room(FileSystem& file_system, const std::string& output_dir,
+                                     const SaveBytes& bytes, int64_t keep, int64_t num_saves);
+
+// Throws CheckpointError with both numbers where a save needs more than there is room for, on the disk of the
+// checkpoints or on that of the model files.
+void require_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
+                  const SaveRequest& request);
+
+// Throws CheckpointError where checkpoints/ is there, but nothing can be written into it.
+void require_writable(FileSystem& file_system, const std::string& output_dir);
+
+// Bytes/s the disk takes durably: a temporary file of `bytes`, 8 MB at most, is written, synced and removed.
+// Throws CheckpointError.
+[[nodiscard]] double measure_write_rate(FileSystem& file_system, const std::string& dir, uint64_t bytes);
+
+// The bytes as people read them: "1.6 MB".
+[[nodiscard]] std::string room_text(uint64_t bytes);
+
+}  // namespace gradstep

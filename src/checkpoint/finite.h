@@ -1,0 +1,17 @@
+// Whether a tensor is finite, asked by one thread: a saver must not open a team of compute threads.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "gradstep/checkpoint/train_state.h"
+
+namespace gradstep {
+
+// Contiguous CPU tensors of fp32, fp64, bf16 and fp16 are read by plain loops in the calling thread; others
+// by ATen. True for types that are always finite.
+[[nodiscard]] bool all_finite(const at::Tensor& tensor);
+
+// Throws Diverged naming a tensor of the model, or an average, that is not finite (case F11).
+void require_finite(const TrainState& state);
+
+}  // namespace gradstep

@@ -1,0 +1,99 @@
+// Metadata keys begin with "gradstep."; every value is text, as the format demands.
+// no torch
+#include "checkpoint/model_metadata.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/number_text.h"
+#include "gradstep/base/error.h"
+#include "gradstep/base/version.h"
+#include "io/safetensors_header.h"
+
+namespace gradstep {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+const std::string kPrefix = "gradstep.";
+
+// The format holds UTF-8 only. A path that is not loses the bytes at fault; the weights must not be lost with
+// it.
+std::string utf8(const std::string& text) {
+  using nlohmann::json;
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
+// Reads one metadata value after the other, and complains in terms of the file.
+class MetadataReader {
+ public:
+  MetadataReader(const std::string& path, const Metadata& metadata) : path_(path), metadata_(metadata) {}
+
+  std::string text(const std::string& key) const {
+    const auto found = metadata_.find(kPrefix + key);
+    if (found != metadata_.end()) return found->second;
+    throw CheckpointError(
+        path_ + ": no \"gradstep." + key +
+        "\" in its metadata: not a model file of gradstep; give the model.safetensors of a run");
+  }
+  template <typename Number>
+  Number number(const std::string& key) const {
+    const std::string value = text(key);
+    Number result{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+    if (error == std::errc() && end == value.data() + value.size()) return result;
+    throw CheckpointError(path_ + ": metadata gradstep." + key + " is \"" + value + "\", not a number");
+  }
+ private:
+  std::string path_;
+  const Metadata& metadata_;
+};
+
+}  // namespace
+
+std::optional<int64_t> exported_update(const std::string& path) {
+  try {
+    return model_info(path, read_safetensors_header(path).metadata).update;
+  } catch (const CheckpointError&) {
+    return std::nullopt;
+  }
+}
+
+std::map<std::string, std::string> model_metadata(const ModelInfo& info) {
+  Metadata metadata = info.settings;
+  metadata["version"] = version();
+  metadata["git_commit"] = git_commit();
+  metadata["precision"] = to_string(info.precision);
+  metadata["matmul"] = to_string(info.matmul);
+  metadata["update"] = std::to_string(info.update);
+  Metadata prefixed;
+  for (const auto& [key, value] : metadata) prefixed[kPrefix + key] = utf8(value);
+  return prefixed;
+}
+
+ModelInfo model_info(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  const MetadataReader reader(path, metadata);
+  ModelInfo info;
+  for (const auto& [key, value] : metadata) {
+    if (key.starts_with(kPrefix)) info.settings[key.substr(kPrefix.size())] = value;
+  }
+  try {
+    info.precision = parse_precision(reader.text("precision"));
+    info.matmul = parse_matmul(reader.text("matmul"));
+  } catch (const ConfigError& error) {
+    throw CheckpointError(path + ": its metadata is wrong: " + error.what());
+  }
+  info.update = reader.number<int64_t>("update");
+  if (info.update < 0)
+    throw CheckpointError(path + ": metadata gradstep.update is out of range; use another file");
+  for (const char* own : {"version", "git_commit", "precision", "matmul", "update"}) info.settings.erase(own);
+  return info;
+}
+
+ModelInfo model_info_or_none(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  const auto is_ours = [](const auto& entry) { return entry.first.starts_with(kPrefix); };
+  return std::ranges::any_of(metadata, is_ours) ? model_info(path, metadata) : ModelInfo{};
+}
+
+}  // namespace gradstep

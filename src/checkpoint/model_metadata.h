@@ -1,0 +1,27 @@
+// ModelInfo as the metadata of a safetensors file, and back.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "gradstep/checkpoint/model_file.h"
+
+namespace gradstep {
+
+// Keys begin with "gradstep.". Bytes that are not UTF-8 are replaced.
+[[nodiscard]] std::map<std::string, std::string> model_metadata(const ModelInfo& info);
+
+// The update that the model file at `path` was written after; nothing where it is none, or broken, or not
+// there.
+[[nodiscard]] std::optional<int64_t> exported_update(const std::string& path);
+
+// Throws CheckpointError naming `path` and the key that is missing, of the wrong kind or out of range.
+[[nodiscard]] ModelInfo model_info(const std::string& path,
+                                   const std::map<std::string, std::string>& metadata);
+// The same of a checkpoint, whose model may be described by nothing: then the info is as made by default.
+[[nodiscard]] ModelInfo model_info_or_none(const std::string& path,
+                                           const std::map<std::string, std::string>& metadata);
+
+}  // namespace gradstep

@@ -1,0 +1,69 @@
+// Between a live engine and a state: by name throughout, since positions in a list say nothing.
+#include "gradstep/checkpoint/train_state.h"
+
+#include <torch/torch.h>
+
+#include <map>
+
+#include "gradstep/base/error.h"
+#include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/checkpoint/model_file.h"
+#include "checkpoint/copy_by_name.h"
+
+namespace gradstep {
+namespace {
+
+// Names in another order are refused too: the norm of the gradients is added up in that order.
+void check(const std::string& where, const char* what, const NamedTensors& stored, const NamedTensors& live) {
+  const std::string problem = check_parameters(stored, live);
+  if (problem.empty()) return;
+  throw CheckpointError(where + " (" + what + "): " + problem + "; resume with the model it was saved from");
+}
+
+}  // namespace
+
+TrainState capture_engine(Engine& engine) {
+  TrainState state;
+  state.model = model_tensors(*engine.task().module);
+  state.optimizer = engine.optimizer().state();
+  state.ema = engine.ema().tensors();
+  state.engine = engine.state();
+  return state;
+}
+
+NamedTensors with_averages(const TrainState& state) {
+  const std::map<std::string, at::Tensor> averages(state.ema.begin(), state.ema.end());
+  std::map<const void*, at::Tensor> by_memory;  // a tied parameter has its average under one name only
+  for (const auto& [name, tensor] : state.model) {
+    const auto average = averages.find(name);
+    if (average != averages.end() && tensor.numel() > 0)
+      by_memory.emplace(tensor.const_data_ptr(), average->second);
+  }
+  NamedTensors model = state.model;
+  for (auto& [name, tensor] : model) {
+    const auto named = averages.find(name);
+    const auto tied = by_memory.find(tensor.const_data_ptr());
+    if (named != averages.end())
+      tensor = named->second;
+    else if (tied != by_memory.end() && tied->second.sizes() == tensor.sizes())
+      tensor = tied->second;
+  }
+  return model;
+}
+
+void restore_engine(const std::string& where, const TrainState& state, Engine& engine) {
+  const NamedTensors model = model_tensors(*engine.task().module);
+  const NamedTensors moments = engine.optimizer().state();
+  const NamedTensors averages = engine.ema().tensors();
+  const bool has_averages = !averages.empty() && !state.ema.empty();
+  check(where, "model", state.model, model);
+  check(where, "optimizer", state.optimizer, moments);
+  if (has_averages) check(where, "averages", state.ema, averages);
+  copy_by_name(where, state.model, model);
+  copy_by_name(where, state.optimizer, moments);
+  if (has_averages) copy_by_name(where, state.ema, averages);
+  if (!has_averages) engine.ema().reset();
+  engine.restore(state.engine);
+}
+
+}  // namespace gradstep

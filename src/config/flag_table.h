@@ -1,0 +1,163 @@
+// The flag table: one entry a flag, with its names, its help, how its text is read and how it is written.
+// Command line, environment, config file, help and docs/cli.md all derive from it. What is here knows neither
+// CLI11 nor TOML.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/number_text.h"
+#include "gradstep/run/job.h"
+#include "config/run_config.h"
+
+namespace gradstep {
+
+enum class ValueKind { kSwitch, kInteger, kReal, kText };
+
+// What a reader sees of a flag, whatever settings struct it fills.
+struct FlagInfo {
+  std::string key{};  // "batch_size": the key of the config file; the flag is --batch-size
+  OnResume on_resume = OnResume::kRefused;
+  std::string group{};                 // heading in the help
+  char short_name = 0;                 // 'b'; 0: none
+  std::string metavar{};               // "N"; empty: a switch
+  std::string help{};                  // one or two sentences without the default
+  std::vector<std::string> aliases{};  // other keys: "learning_rate"
+  std::string default_text{};          // shown as the default; empty: what the default-made settings say
+  ValueKind kind = ValueKind::kText;   // set by the makers below, as is the next
+  std::string expects{};               // "a whole number of at least 1": behind "must be" in complaints
+
+  [[nodiscard]] bool is_switch() const { return kind == ValueKind::kSwitch; }
+};
+
+// A flag of the settings struct Config.
+template <class Config>
+struct Flag {
+  FlagInfo info;
+  std::function<bool(Config&, const std::string&)>
+      set;  // false, and nothing set: the text is not what `expects` says
+  std::function<std::string(const Config&)> get;  // text that set() takes back
+  std::function<bool(const Config&)> valid;       // the value is what `expects` says
+};
+
+// Both ends belong to it.
+struct IntegerRange {
+  int64_t min = 0;
+  int64_t max = std::numeric_limits<int64_t>::max();
+};
+struct RealRange {
+  double min = 0;
+  double max = std::numeric_limits<double>::infinity();
+  bool max_included = true;
+};
+
+[[nodiscard]] bool in_range(int64_t value, const IntegerRange& range);
+[[nodiscard]] bool in_range(double value, const RealRange& range);
+[[nodiscard]] std::string expectation(const IntegerRange& range);
+[[nodiscard]] std::string expectation(const RealRange& range);
+[[nodiscard]] std::string expectation(const std::vector<std::string>& choices);
+// "auto", "cpu", "cuda" or "cuda:N".
+[[nodiscard]] bool is_device_text(const std::string& text);
+
+// "batch_size" -> "--batch-size"; "batch_size" -> "GRADSTEP_BATCH_SIZE".
+[[nodiscard]] std::string flag_spelling(const std::string& key);
+[[nodiscard]] std::string variable_spelling(const std::string& key);
+// "--lr '12x': must be a number of at least 0"; `name` is the flag, variable or key as the user wrote it.
+[[nodiscard]] std::string complaint(const std::string& name, const std::string& text, const FlagInfo& info);
+
+// The flags of `train`, in the order of the help: every field of RunConfig once.
+[[nodiscard]] const std::vector<Flag<RunConfig>>& train_flags();
+
+// ---- Makers: a flag from the member that it fills ----
+
+// A value that `parse` reads whole, `accepts` checks and `print` writes. The others come down to it.
+template <class Config, class Value, class Parse, class Print, class Accepts>
+Flag<Config> value_flag(FlagInfo info, Value Config::* field, Parse parse, Print print, Accepts accepts) {
+  return {.info = std::move(info),
+          .set =
+              [=](Config& config, const std::string& text) {
+                const auto value = parse(text);
+                if (!value || !accepts(*value)) return false;
+                config.*field = *value;
+                return true;
+              },
+          .get = [=](const Config& config) { return print(config.*field); },
+          .valid = [=](const Config& config) { return accepts(config.*field); }};
+}
+
+template <class Config>
+Flag<Config> integer_flag(FlagInfo info, int64_t Config::* field, IntegerRange range) {
+  info.kind = ValueKind::kInteger;
+  info.expects = expectation(range);
+  return value_flag(
+      std::move(info), field, parse_integer, [](int64_t value) { return std::to_string(value); },
+      [range](int64_t value) { return in_range(value, range); });
+}
+
+// "none" or a whole number.
+template <class Config>
+Flag<Config> optional_integer_flag(FlagInfo info, std::optional<int64_t> Config::* field,
+                                   IntegerRange range) {
+  using Value = std::optional<int64_t>;
+  info.kind = ValueKind::kInteger;
+  info.expects = expectation(range) + ", or none";
+  return value_flag(
+      std::move(info), field,
+      [](const std::string& text) -> std::optional<Value> {
+        if (text == "none") return Value{};
+        const Value value = parse_integer(text);
+        return value ? std::optional<Value>(value) : std::nullopt;
+      },
+      [](const Value& value) { return value ? std::to_string(*value) : std::string("none"); },
+      [range](const Value& value) { return !value || in_range(*value, range); });
+}
+
+template <class Config>
+Flag<Config> real_flag(FlagInfo info, double Config::* field, RealRange range) {
+  info.kind = ValueKind::kReal;
+  info.expects = expectation(range);
+  return value_flag(std::move(info), field, parse_real, shortest,
+                    [range](double value) { return in_range(value, range); });
+}
+
+template <class Config>
+Flag<Config> switch_flag(FlagInfo info, bool Config::* field) {
+  info.kind = ValueKind::kSwitch;
+  info.expects = "true or false";
+  return value_flag(
+      std::move(info), field, parse_switch, [](bool value) { return std::string(value ? "true" : "false"); },
+      [](bool) { return true; });
+}
+
+// Any text that `accepts` likes; `expects` says which.
+template <class Config, class Accepts>
+Flag<Config> text_flag(FlagInfo info, std::string Config::* field, std::string expects, Accepts accepts) {
+  info.expects = std::move(expects);
+  return value_flag(
+      std::move(info), field, [](const std::string& text) { return std::optional(text); },
+      [](const std::string& value) { return value; }, accepts);
+}
+
+template <class Config>
+Flag<Config> text_flag(FlagInfo info, std::string Config::* field) {
+  return text_flag(std::move(info), field, "text", [](const std::string&) { return true; });
+}
+
+template <class Config>
+Flag<Config> choice_flag(FlagInfo info, std::string Config::* field, std::vector<std::string> choices) {
+  std::string expects = expectation(choices);
+  return text_flag(std::move(info), field, std::move(expects),
+                   [choices = std::move(choices)](const std::string& text) {
+                     for (const std::string& choice : choices) {
+                       if (text == choice) return true;
+                     }
+                     return false;
+                   });
+}
+
+}  // namespace gradstep

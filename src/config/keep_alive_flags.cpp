@@ -1,0 +1,153 @@
+// The flags that keep a run alive: numbers that go wrong, checkpoints, limits of time.
+#include "gradstep/base/error.h"
+#include "config/train_flags.h"
+
+namespace gradstep {
+namespace {
+
+constexpr char kTrouble[] = "Numbers that go wrong";
+constexpr char kCheckpoints[] = "Checkpoints and limits";
+
+// Seconds, or none (which is 0).
+Flag<RunConfig> duration_flag(FlagInfo info, double RunConfig::* field) {
+  info.expects = "a time such as 30s, 90m or 3h, or none";
+  return value_flag(
+      std::move(info), field,
+      [](const std::string& text) -> std::optional<double> {
+        if (text == "none" || text == "0") return 0.0;
+        const std::optional<Interval> time = interval_from(text);
+        return time && time->unit == Interval::Unit::kSeconds ? std::optional(time->value) : std::nullopt;
+      },
+      [](double value) {
+        return value == 0 ? std::string("none") : to_string(Interval{value, Interval::Unit::kSeconds});
+      },
+      [](double value) { return value == 0 || in_range(value, kNotNegative); });
+}
+
+}  // namespace
+
+std::optional<Interval> interval_from(const std::string& text) {
+  try {
+    return parse_interval(text);
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+Flag<RunConfig> interval_flag(FlagInfo info, Interval RunConfig::* field) {
+  info.expects = "N (updates), Nep (epochs), Ns, Nm or Nh (seconds, minutes, hours), or 0";
+  return value_flag(
+      std::move(info), field, interval_from, [](const Interval& value) { return to_string(value); },
+      [](const Interval& value) { return value.value == 0 || interval_from(to_string(value)) == value; });
+}
+
+void add_trouble_flags(Flags& flags) {
+  flags.push_back(
+      choice_flag({.key = "on_nonfinite",
+                   .on_resume = OnResume::kWarned,
+                   .group = kTrouble,
+                   .metavar = "WHAT",
+                   .help = "When gradients are not finite: skip the update, stop, or rollback to the "
+                           "last checkpoint and step over the window."},
+                  &RunConfig::on_nonfinite, {"skip", "stop", "rollback"}));
+  flags.push_back(choice_flag({.key = "on_spike",
+                               .on_resume = OnResume::kWarned,
+                               .group = kTrouble,
+                               .metavar = "WHAT",
+                               .help = "When loss or gradient norm leap up: off, skip, stop or rollback."},
+                              &RunConfig::on_spike, {"off", "skip", "stop", "rollback"}));
+  flags.push_back(real_flag({.key = "spike_zscore",
+                             .on_resume = OnResume::kWarned,
+                             .group = kTrouble,
+                             .metavar = "X",
+                             .help = "Standard deviations above the mean that make a spike."},
+                            &RunConfig::spike_zscore, kNotNegative));
+  flags.push_back(integer_flag({.key = "spike_window",
+                                .on_resume = OnResume::kWarned,
+                                .group = kTrouble,
+                                .metavar = "N",
+                                .help = "Windows that mean and deviation are taken over."},
+                               &RunConfig::spike_window, {.min = 2, .max = 1'000'000}));
+  flags.push_back(integer_flag({.key = "max_rollbacks",
+                                .on_resume = OnResume::kFree,
+                                .group = kTrouble,
+                                .metavar = "N",
+                                .help = "Rollbacks after which the run ends as diverged."},
+                               &RunConfig::max_rollbacks, kCountOrZero));
+}
+
+void add_checkpoint_flags(Flags& flags) {
+  flags.push_back(text_flag(
+      {.key = "resume",
+       .on_resume = OnResume::kNotCompared,
+       .group = kCheckpoints,
+       .metavar = "WHAT",
+       .help = "Go on from a checkpoint: auto (the newest in --output-dir, or a new run where "
+               "there is none), none, or the path of a checkpoint or of a run."},
+      &RunConfig::resume, "auto, none or a path", [](const std::string& text) { return !text.empty(); }));
+  flags.push_back(
+      switch_flag({.key = "accept_drift",
+                   .on_resume = OnResume::kNotCompared,
+                   .group = kCheckpoints,
+                   .help = "Go on although data, seed, batch, model, length or schedule differ from the "
+                           "checkpoint's."},
+                  &RunConfig::accept_drift));
+  flags.push_back(
+      interval_flag({.key = "save_interval",
+                     .on_resume = OnResume::kFree,
+                     .group = kCheckpoints,
+                     .metavar = "WHEN",
+                     .help = "Save every N updates, Nep epochs, Ns, Nm or Nh; 0: only at the end."},
+                    &RunConfig::save_interval));
+  flags.push_back(integer_flag({.key = "keep_checkpoints",
+                                .on_resume = OnResume::kFree,
+                                .group = kCheckpoints,
+                                .metavar = "N",
+                                .help = "Newest checkpoints to keep; the best is kept besides. 0: all."},
+                               &RunConfig::keep_checkpoints, kCountOrZero));
+  flags.push_back(text_flag(
+      {.key = "best_metric",
+       .on_resume = OnResume::kNotCompared,  // but what it stands for
+       .group = kCheckpoints,
+       .metavar = "NAME",
+       .help =
+           "What makes an evaluation the best: val_loss or another value of its row, such as val_acc; with "
+           "--ema also ema_val_loss and the like.",
+       .default_text = "auto, the first metric of the task"},
+      &RunConfig::best_metric, "auto, or the name of a value such as val_loss or ema_val_acc",
+      [](const std::string& text) {
+        return text == "auto" || text.starts_with("val_") || text.starts_with("ema_val_");
+      }));
+  flags.push_back(
+      choice_flag({.key = "on_save_error",
+                   .on_resume = OnResume::kFree,
+                   .group = kCheckpoints,
+                   .metavar = "WHAT",
+                   .help = "When a checkpoint cannot be written: stop, or continue and try again at the "
+                           "next one."},
+                  &RunConfig::on_save_error, {"stop", "continue"}));
+  flags.push_back(
+      duration_flag({.key = "max_time",
+                     .on_resume = OnResume::kNotCompared,
+                     .group = kCheckpoints,
+                     .metavar = "TIME",
+                     .help = "Save and leave within this time from the start of the program: 30s, 90m, 3h."},
+                    &RunConfig::max_time));
+  flags.push_back(
+      duration_flag({.key = "grace",
+                     .on_resume = OnResume::kNotCompared,
+                     .group = kCheckpoints,
+                     .metavar = "TIME",
+                     .help = "Time that the scheduler gives between its signal and the kill: a warning "
+                             "tells when a save would take longer."},
+                    &RunConfig::grace));
+  flags.push_back(optional_integer_flag({.key = "stop_after",
+                                         .on_resume = OnResume::kNotCompared,
+                                         .group = kCheckpoints,
+                                         .metavar = "N",
+                                         .help = "Updates of this start after which it saves and leaves; the "
+                                                 "schedule stays that of the whole run."},
+                                        &RunConfig::stop_after, kCount));
+}
+
+}  // namespace gradstep

@@ -1,0 +1,106 @@
+// Checks a RunConfig as a whole, and writes it as a config file.
+// no torch
+#include "config/run_config.h"
+
+
+#include "base/number_text.h"
+#include "gradstep/base/error.h"
+#include "config/flag_table.h"
+
+namespace gradstep {
+namespace {
+
+void reject(const std::string& message) { throw ConfigError(message); }
+
+void check_optimizer(const RunConfig& config) {
+  if (config.nesterov && config.opt != "sgd") {
+    reject("--nesterov belongs to --opt sgd, not to --opt " + config.opt + "; drop it or give --opt sgd");
+  }
+  if (config.nesterov && config.momentum == 0) {
+    reject("--nesterov needs a --momentum above 0, not 0; give one such as 0.9 or drop --nesterov");
+  }
+  if (config.min_lr > config.lr && config.sched != "constant") {
+    reject("--min-lr " + shortest(config.min_lr) + " is above --lr " + shortest(config.lr) +
+           "; lower --min-lr or raise --lr");
+  }
+}
+
+void check_length(const RunConfig& config) {
+  if (config.max_time > 0 && !config.epochs && !config.max_steps && config.sched != "constant") {
+    reject("--max-time alone says no length for --sched " + config.sched +
+           " to end at; give --epochs or --max-steps too, or --sched constant");
+  }
+}
+
+void check_best_metric(const RunConfig& config) {
+  if (config.best_metric.starts_with("ema_") && config.ema == 0) {
+    reject("--best-metric " + config.best_metric + " needs averages; give --ema such as 0.999");
+  }
+}
+
+void check_resume(const RunConfig& config) {
+  if (config.resume == "auto" && config.output_dir.empty()) {
+    reject("--resume auto looks into --output-dir, which is not given; name the folder of the run");
+  }
+}
+
+// TOML wants a point or an exponent in a float, and has 64-bit signed integers only.
+std::string toml_value(ValueKind kind, const std::string& text) {
+  if (kind == ValueKind::kSwitch) return text;
+  if (kind == ValueKind::kInteger && parse_integer(text)) return text;
+  if (kind == ValueKind::kReal) return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (code < 0x20 || code == 0x7f) {
+      constexpr char kHex[] = "0123456789ABCDEF";
+      quoted += {'\\', 'u', '0', '0', kHex[code >> 4], kHex[code & 15]};
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+void validate(const RunConfig& config) {
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    if (!flag.valid(config)) reject(complaint(flag_spelling(flag.info.key), flag.get(config), flag.info));
+  }
+  check_optimizer(config);
+  check_length(config);
+  check_best_metric(config);
+  check_resume(config);
+  if (config.early_stop_patience > 0 && config.eval_interval.value == 0) {
+    reject("--early-stop-patience " + std::to_string(config.early_stop_patience) +
+           " needs evaluations on the way; give an --eval-interval such as 1ep");
+  }
+  if (config.max_steps) check_warmup(config.warmup_steps, *config.max_steps);
+}
+
+void check_warmup(int64_t warmup_steps, int64_t total_updates) {
+  if (warmup_steps <= total_updates) return;
+  reject("--warmup-steps " + std::to_string(warmup_steps) + " is more than the " +
+         std::to_string(total_updates) +
+         " updates of the whole run; lower --warmup-steps (0: none) or train longer");
+}
+
+std::string resolved_config_toml(const RunConfig& config, const std::string& version,
+                                 const std::string& git_commit) {
+  std::string text =
+      "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
+  text += "# gradstep " + version + ", commit " + git_commit + "\n";
+  std::string group;
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    // The two exclude each other, so only the one in force may stand in the file.
+    if (flag.info.key == "grad_accum_steps" && config.global_batch_size) continue;
+    if (flag.info.group != group) text += "\n# " + (group = flag.info.group) + "\n";
+    text += flag.info.key + " = " + toml_value(flag.info.kind, flag.get(config)) + "\n";
+  }
+  return text;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,99 @@
+// RunConfig: every setting of a training run, one field a flag. Filled from flags, environment, config file
+// and defaults.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gradstep/base/interval.h"
+
+namespace gradstep {
+
+struct RunConfig {
+  // Data
+  std::string dataset = "fashion-mnist";
+  std::string data_dir{};  // empty: default_data_dir(dataset)
+  double val_fraction =
+      0;  // of the training set, for evaluation instead of the test set; 0: use the test set
+  int64_t workers = 1;
+  // Model
+  std::string model = "mlp";
+  int64_t hidden = 256;
+  double dropout = 0;
+  // Length and batch
+  std::optional<int64_t> epochs{};     // 1 where max_steps is not given either
+  std::optional<int64_t> max_steps{};  // updates
+  double max_time = 0;                 // seconds since the start of the process; 0: no limit
+  int64_t batch_size = 32;             // micro-batch, per rank
+  int64_t grad_accum_steps = 4;
+  std::optional<int64_t> global_batch_size{};  // over all ranks; exclusive with grad_accum_steps
+  // Optimizer
+  std::string opt = "adamw";  // adamw, sgd
+  double lr = 1e-3;
+  double min_lr = 0;
+  double weight_decay = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double momentum = 0.9;
+  bool nesterov = false;
+  bool decay_all = false;
+  std::string sched = "cosine";  // cosine, linear, constant
+  int64_t warmup_steps = 100;    // updates
+  double clip_grad = 0;          // 0: off
+  double label_smoothing = 0;
+  double ema = 0;  // decay of the moving average of the parameters; 0: off
+  // Numbers that go wrong
+  std::string on_nonfinite = "skip";  // skip, stop, rollback
+  std::string on_spike = "off";       // off, skip, stop, rollback
+  double spike_zscore = 6;            // standard deviations
+  int64_t spike_window = 128;         // windows
+  int64_t max_rollbacks = 3;
+  // Precision and machine
+  std::string precision = "auto";  // auto, fp32, bf16, fp16
+  std::string matmul = "auto";     // fp32 matrix products on a CPU: auto, torch, onednn
+  uint64_t seed = 0;
+  bool deterministic = false;
+  std::string device = "auto";  // auto, cpu, cuda, cuda:N
+  int64_t threads = 0;          // 0: cores within the cgroup quota
+  std::string memory_limit =
+      "auto";  // of tensors on the CPU: auto (what is free at start), none, or bytes: "8g"
+  // Checkpoints
+  std::string resume = "none";  // none, auto, or the path of a checkpoint or a run
+  bool accept_drift = false;    // resume although data, seed, batch, model, total or schedule differ
+  Interval save_interval{1, Interval::Unit::kEpochs};
+  int64_t keep_checkpoints = 3;         // newest ones, and the best; 0: all
+  std::string best_metric = "auto";     // auto, or a value of the rows: val_acc, ema_val_loss
+  std::string on_save_error = "stop";   // stop, continue
+  double grace = 0;                     // seconds from a stop signal to the kill; 0: not known
+  std::optional<int64_t> stop_after{};  // updates of this start, after which it saves and leaves
+  // Output
+  std::string output_dir{};  // empty: runs/<dataset>-<model>-<time>
+  Interval eval_interval{1, Interval::Unit::kEpochs};
+  int64_t early_stop_patience = 0;  // evaluations without a better one by best_metric; 0: off
+  int64_t log_interval = 20;        // windows; 0: no lines
+  bool quiet = false;
+  bool dry_run = false;
+
+  // Samples of one update over all ranks.
+  [[nodiscard]] int64_t global_batch(int64_t world_size) const {
+    return global_batch_size ? *global_batch_size : batch_size * grad_accum_steps * world_size;
+  }
+  bool operator==(const RunConfig&) const = default;
+};
+
+// Throws ConfigError, one line naming flag, value and cure, for a value out of range or a combination that
+// makes no sense. Needs neither data nor device. A warm-up longer than the run is found here when max_steps
+// is given; otherwise the caller calls check_warmup() as soon as the number of updates is known.
+void validate(const RunConfig& config);
+
+// Throws ConfigError naming both numbers when the warm-up is longer than the run (case B2).
+void check_warmup(int64_t warmup_steps, int64_t total_updates);
+
+// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git
+// commit in its first lines. `gradstep train --config` reads it back to the same settings.
+[[nodiscard]] std::string resolved_config_toml(const RunConfig& config, const std::string& version,
+                                               const std::string& git_commit);
+
+}  // namespace gradstep

@@ -1,0 +1,14 @@
+// The part of a black box that is not tensors nor about the model, as one JSON text.
+#pragma once
+
+#include <string>
+
+#include "gradstep/incident/black_box.h"
+
+namespace gradstep {
+
+[[nodiscard]] std::string black_box_json(const BlackBox& box);
+// Fills all but model and info. Throws CheckpointError naming `path` and key.
+void read_black_box_json(const std::string& path, const std::string& text, BlackBox& box);
+
+}  // namespace gradstep
