@@ -6,9 +6,9 @@
 
 #include "cli/ckpt_command.h"
 #include "cli/eval_command.h"
-#include "cli/fetch_command.h"
 #include "cli/replay_command.h"
 #include "cli/verify_resume_command.h"
+#include "download/fetch.h"
 #include "run/flag_table.h"
 
 namespace gradstep {
