@@ -3,7 +3,7 @@
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
-# NDEBUG in each: the layout of libtorch's RecordFunction depends on it. The heavy work is libtorch's own, so -O3 gains nothing.
+# The heavy work is libtorch's own, so -O3 gains nothing. The target gradstep_flags adds NDEBUG in every build type.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -DNDEBUG")

@@ -1,4 +1,4 @@
-# Hands version and git commit to src/base/version.cpp alone, so that a new commit compiles that one small file again and nothing else.
+# Hands the git commit to src/base/version.cpp alone, so that a new commit compiles that one small file again and nothing else.
 # A commit or checkout changes the log of HEAD, which makes ninja configure again.
 set(gradstep_git_commit "unknown")
 find_program(GRADSTEP_GIT git)
@@ -16,4 +16,4 @@ if(GRADSTEP_GIT AND EXISTS "${PROJECT_SOURCE_DIR}/.git")
   endif()
 endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/version.cpp PROPERTIES COMPILE_DEFINITIONS
-  "GRADSTEP_VERSION=\"${PROJECT_VERSION}\";GRADSTEP_GIT_COMMIT=\"${gradstep_git_commit}\"")
+  "GRADSTEP_GIT_COMMIT=\"${gradstep_git_commit}\"")

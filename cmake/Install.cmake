@@ -5,6 +5,11 @@ set(gradstep_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gradstep)
 install(TARGETS gradstep EXPORT GradstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/gradstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT GradstepTargets NAMESPACE gradstep:: DESTINATION ${gradstep_package_dir})
+# A component of its own, so that only those who ask for it need libcurl and OpenSSL.
+if(TARGET gradstep_download)
+  install(TARGETS gradstep_download EXPORT GradstepDownloadTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT GradstepDownloadTargets NAMESPACE gradstep:: DESTINATION ${gradstep_package_dir})
+endif()
 configure_package_config_file(cmake/gradstepConfig.cmake.in ${PROJECT_BINARY_DIR}/gradstepConfig.cmake
   INSTALL_DESTINATION ${gradstep_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gradstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -76,7 +76,7 @@ function(gradstep_torch_wheel root prefix)
   endif()
   set(libraries "${root}/lib/libtorch.so" "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
   set(include_dirs "${root}/include" "${root}/include/torch/csrc/api/include")
-  set(definitions NDEBUG USE_DISTRIBUTED USE_C10D_GLOO)
+  set(definitions USE_DISTRIBUTED USE_C10D_GLOO)
   set(keep "")
   set(missing "")
   # Wheels before the new ABI said so in their TorchConfig; later ones have the compiler's default.

@@ -1,4 +1,5 @@
-// All of gradstep's public headers, in the order in which to read them.
+// The public headers of gradstep::gradstep, in the order in which to read them. Those of gradstep::download
+// are not among them.
 #pragma once
 
 // clang-format off
@@ -14,7 +15,6 @@
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/atomic_write.h"
 #include "gradstep/io/hash.h"
-#include "gradstep/io/http.h"
 #include "gradstep/io/safetensors.h"
 #include "gradstep/io/pt_file.h"
 

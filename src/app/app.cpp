@@ -15,7 +15,6 @@
 #include "app/env_command.h"
 #include "app/eval_command.h"
 #include "app/failure.h"
-#include "app/fetch_command.h"
 #include "app/help.h"
 #include "app/replay_command.h"
 #include "app/signals.h"

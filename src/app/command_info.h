@@ -6,7 +6,6 @@
 
 #include "app/ckpt_command.h"
 #include "app/eval_command.h"
-#include "app/fetch_command.h"
 #include "app/replay_command.h"
 #include "app/verify_resume_command.h"
 #include "config/flag_table.h"

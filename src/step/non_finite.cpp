@@ -3,6 +3,7 @@
 #include "gradstep/step/non_finite.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <mutex>

@@ -4,16 +4,22 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 namespace gradstep {
 namespace {
 
-TEST(Version, IsThreeNumbers) {
-  const std::string text(version());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '.'), 2) << text;
-  EXPECT_EQ(text.find_first_not_of("0123456789."), std::string::npos) << text;
+TEST(Version, TheTextIsThatOfTheMacros) {
+  EXPECT_EQ(version(), std::to_string(GRADSTEP_VERSION_MAJOR) + "." + std::to_string(GRADSTEP_VERSION_MINOR) +
+                           "." + std::to_string(GRADSTEP_VERSION_PATCH));
+}
+
+TEST(Version, TheNumberCanBeComparedByThePreprocessor) {
+#if GRADSTEP_VERSION < 100
+  FAIL() << "older than 0.1.0";
+#endif
+  EXPECT_EQ(GRADSTEP_VERSION,
+            10000 * GRADSTEP_VERSION_MAJOR + 100 * GRADSTEP_VERSION_MINOR + GRADSTEP_VERSION_PATCH);
 }
 
 TEST(Version, CommitIsTwelveHexDigitsOrUnknown) {

@@ -12,6 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import compare  # noqa: E402
 import peer_common  # noqa: E402
 import peers  # noqa: E402
 import stats  # noqa: E402
@@ -184,6 +185,31 @@ class Runner(unittest.TestCase):
     def test_goal_that_is_missed_is_named(self):
         self.assertEqual(report.verdict(1.39, 1.4), (">= 1.4", "NO"))
         self.assertEqual(report.verdict(1.4, 1.4), (">= 1.4", "yes"))
+
+
+class Compare(unittest.TestCase):
+    """bench/compare.py: pairs by round, and a gate that holds."""
+
+    def test_rounds_alternate_and_are_paired(self):
+        calls = []
+
+        def bench(side, rate):
+            return lambda: (calls.append(side), rate)[1]
+
+        base = {"a": bench("base", 100.0), "gone": bench("base", 1.0)}
+        head = {"a": bench("head", 98.0), "new": bench("head", 1.0)}
+        rates = compare.measure(base, head, 3)
+        self.assertEqual(rates, {"a": ([100.0] * 3, [98.0] * 3)})
+        self.assertEqual(calls, ["base", "head", "head", "base", "base", "head"])
+
+    def test_the_median_ratio_decides(self):
+        # A machine that slows down in the second round slows both: the ratios stay.
+        table, slower = compare.judge({"a": ([100.0, 50.0, 100.0], [96.0, 48.0, 96.0])}, 0.05)
+        self.assertEqual(slower, [])
+        self.assertIn("0.960 (0.960 - 0.960; n = 3)", table)
+        table, slower = compare.judge({"a": ([100.0, 50.0, 100.0], [94.0, 47.0, 120.0])}, 0.05)
+        self.assertEqual(slower, ["a"])
+        self.assertIn("| slower |", table)
 
 
 if __name__ == "__main__":

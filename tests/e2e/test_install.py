@@ -2,6 +2,7 @@
 
 # run alone: it compiles.
 
+import json
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,8 @@ import unittest
 SOURCE = pathlib.Path(os.environ.get("GRADSTEP_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 BUILD = pathlib.Path(os.environ.get("GRADSTEP_BUILD_DIR", SOURCE / "build"))
 USER = SOURCE / "tests" / "e2e" / "install"
+# As on a machine without the development packages of libcurl and OpenSSL.
+NO_DOWNLOADER = ("-DCMAKE_DISABLE_FIND_PACKAGE_CURL=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON")
 EXAMPLE = SOURCE / "examples" / "01_minimal.cpp"
 
 
@@ -58,10 +61,25 @@ class Install(unittest.TestCase):
 
     def test_find_package(self):
         installed = (f"-Dgradstep_ROOT={self.prefix}", "-DMODE=installed")
-        text = self.configure("small", *installed, f"-DPROGRAM={USER / 'user.cpp'}")
+        text = self.configure("small", *installed, *NO_DOWNLOADER, f"-DPROGRAM={USER / 'user.cpp'}")
         self.assertRegex(text, r"gradstep: LibTorch \S+ in \S+ \(from what gradstep was built with\)")
         run("cmake", "--build", self.work / "small")
-        self.assertEqual(run(self.work / "small" / "user_program"), "gradstep 0.1.0 [4, 7)\n")
+        self.assertEqual(
+            run(self.work / "small" / "user_program"),
+            "gradstep 0.1.0 [4, 7) aten::div with parameter layer.weight (module layer), asserts on\n",
+        )
+        libraries = run("readelf", "-d", self.work / "small" / "user_program")
+        self.assertNotIn("libcurl", libraries)
+        self.assertNotIn("libcrypto", libraries)
+
+    def test_the_downloader_is_a_component(self):
+        settings = (f"-Dgradstep_ROOT={self.prefix}", f"-DPROGRAM={USER / 'downloader.cpp'}", "-DCOMPONENTS=download")
+        text = self.configure("lacking", *settings, *NO_DOWNLOADER, code=1)
+        self.assertIn("the component download needs the development packages of libcurl and OpenSSL", text)
+        self.configure("downloader", *settings)
+        run("cmake", "--build", self.work / "downloader")
+        text = run(self.work / "downloader" / "user_program", self.work / "none")
+        self.assertIn("cannot download http://127.0.0.1:1/none", text)
 
     def test_find_package_builds_the_example(self):
         installed = (f"-Dgradstep_ROOT={self.prefix}", "-DMODE=installed")
@@ -98,14 +116,23 @@ class Install(unittest.TestCase):
 
     def test_add_subdirectory(self):
         torch_root = cache_entry("GRADSTEP_TORCH_ROOT") or cache_entry("GRADSTEP_TORCH_FOUND")
-        self.configure(
-            "sub",
+        settings = (
             "-DMODE=subdirectory",
             f"-DGRADSTEP_SOURCE={SOURCE}",
             f"-DPROGRAM={USER / 'user.cpp'}",
             f"-DGRADSTEP_TORCH_ROOT={torch_root}",
-            "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+            *NO_DOWNLOADER,
         )
+        # The build type is the user's: unset it stays, with one warning.
+        text = self.configure("sub", *settings)
+        self.assertEqual(text.count("gradstep: CMAKE_BUILD_TYPE is not set"), 1, text)
+        self.assertNotIn("gradstep: CMAKE_BUILD_TYPE", self.configure("sub", *settings, "-DCMAKE_BUILD_TYPE=Debug"))
+        commands = json.loads((self.work / "sub" / "compile_commands.json").read_text())
+        for entry in commands:
+            self.assertEqual("-DNDEBUG" in entry["command"], not entry["file"].endswith("user.cpp"), entry)
+        user = next(entry["command"] for entry in commands if entry["file"].endswith("user.cpp"))
+        self.assertNotRegex(user, r" -(W|O|f|D(?!USE_DISTRIBUTED|USE_C10D_|GRADSTEP_))")
         # The whole library takes minutes: its own object files are the main build's affair. One that needs no torch shows that its settings
         # hold, and the user's own that the public side does.
         targets = run("ninja", "-C", self.work / "sub", "-t", "targets", "all")

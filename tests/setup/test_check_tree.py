@@ -174,6 +174,17 @@ class WholeTree(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("include/gradstep/gradstep.h:1: does not include gradstep/io/hash.h", text)
 
+    def test_the_umbrella_has_the_core_library_only(self):
+        files = {
+            "include/gradstep/download/http.h": source(),
+            "include/gradstep/gradstep.h": source('#include "gradstep/download/http.h"'),
+        }
+        code, text = self.run_tool(files)
+        self.assertEqual(code, 1)
+        self.assertIn("includes gradstep/download/http.h: it is not part of the library gradstep", text)
+        files["include/gradstep/gradstep.h"] = source()
+        self.assertEqual(self.run_tool(files), (0, ""))
+
     def test_a_finding_fails(self):
         code, text = self.run_tool({"src/io/a.cpp": "int a;\n"})
         self.assertEqual(code, 1)

@@ -36,7 +36,7 @@ expect_equal("${w_IS_WHEEL}" TRUE "a wheel is seen as one")
 expect_equal("${w_HAS_CUDA}" FALSE "no CUDA in a CPU wheel")
 expect_equal("${w_LIBRARIES}" "${cpu}/lib/libtorch.so;${cpu}/lib/libtorch_cpu.so;${cpu}/lib/libc10.so" "libraries of a CPU wheel")
 expect_equal("${w_INCLUDE_DIRS}" "${cpu}/include;${cpu}/include/torch/csrc/api/include" "include folders of a CPU wheel")
-expect_equal("${w_DEFINITIONS}" "NDEBUG;USE_DISTRIBUTED;USE_C10D_GLOO" "macros of a CPU wheel")
+expect_equal("${w_DEFINITIONS}" "USE_DISTRIBUTED;USE_C10D_GLOO" "macros of a CPU wheel: none that changes a consumer's own code")
 expect_equal("${w_KEEP}${w_CUDA_MISSING}" "" "nothing of CUDA for a CPU wheel")
 
 # The same, named as users name it.

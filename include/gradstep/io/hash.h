@@ -1,4 +1,4 @@
-// Hashes of bytes and files: MD5 and SHA-256 for downloads, XXH3 for our own files and fingerprints.
+// XXH3 of bytes and files, for our own files and fingerprints. It finds damage, not malice.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,9 @@
 
 namespace gradstep {
 
-// Lower-case hexadecimal. Files are read in pieces; throws std::system_error when a file cannot be read.
-[[nodiscard]] std::string md5_file(const std::string& path);
-[[nodiscard]] std::string sha256_file(const std::string& path);
-// XXH3, 64 bits, as `xxhsum -H3` prints it.
+/// XXH3, 64 bits, in lower-case hexadecimal, as `xxhsum -H3` prints it.
 [[nodiscard]] std::string xxh3(const void* bytes, size_t size);
-// Throws std::system_error when the file cannot be read.
+/// Reads the file in pieces; throws std::system_error if it cannot be read.
 [[nodiscard]] std::string xxh3_file(const std::string& path);
 
 // XXH3 of bytes that come in pieces: that of all of them in one.

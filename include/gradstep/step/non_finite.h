@@ -3,8 +3,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/record_function.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -41,7 +41,7 @@ class NonFiniteFinder {
  private:
   std::unique_lock<std::mutex> turn_;
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
-  at::CallbackHandle handle_;
+  uint64_t handle_;  // an at::CallbackHandle
 };
 
 }  // namespace gradstep

@@ -1,7 +1,7 @@
 // no torch
 // One transfer through libcurl. Callbacks never let an exception pass through C: it is kept and thrown
 // afterwards.
-#include "io/transfer.h"
+#include "download/transfer.h"
 
 #include <curl/curl.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Downloads, against a server that also cuts connections, stalls, ignores ranges and serves wrong bytes.
-#include "gradstep/io/http.h"
+#include "gradstep/download/http.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -9,8 +9,8 @@
 
 #include <random>
 
+#include "download/digest.h"
 #include "gradstep/base/error.h"
-#include "gradstep/io/hash.h"
 #include "support/http_server.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"

@@ -1,6 +1,6 @@
 // http_download: the rounds of trying, resuming and checking, around one transfer.
 // no torch
-#include "gradstep/io/http.h"
+#include "gradstep/download/http.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,11 +15,11 @@
 #include <system_error>
 #include <thread>
 
+#include "download/digest.h"
+#include "download/transfer.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
-#include "gradstep/io/hash.h"
 #include "io/io_error.h"
-#include "io/transfer.h"
 
 namespace gradstep {
 namespace {

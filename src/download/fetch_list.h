@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/fetch_command.h"
-#include "gradstep/io/http.h"
+#include "download/fetch.h"
+#include "gradstep/download/http.h"
 
 namespace gradstep {
 

@@ -1,6 +1,6 @@
 // gradstep fetch: the lines and the bar around http_download and unpack_tar.
 // no torch
-#include "app/fetch_command.h"
+#include "download/fetch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "app/fetch_list.h"
+#include "download/fetch_list.h"
 #include "gradstep/base/error.h"
 #include "io/tar.h"
 

@@ -1,17 +1,17 @@
 // gradstep fetch: the right files in the right folder, what is right left alone, and words for a person or a
 // log.
-#include "app/fetch_command.h"
+#include "download/fetch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "app/fetch_list.h"
+#include "download/digest.h"
+#include "download/fetch_list.h"
 #include "gradstep/base/error.h"
 #include "gradstep/data/cifar.h"
 #include "gradstep/data/dataset.h"
-#include "gradstep/io/hash.h"
 #include "support/archives.h"
 #include "support/http_server.h"
 #include "support/message_of.h"

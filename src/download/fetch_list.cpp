@@ -1,6 +1,6 @@
 // The known data sets' addresses, sizes and MD5 sums, as their publishers and torchvision give them.
 // no torch
-#include "app/fetch_list.h"
+#include "download/fetch_list.h"
 
 namespace gradstep {
 namespace {
