@@ -5,7 +5,7 @@
 
 #include "bench_common.h"
 #include "gradstep/base/allocator.h"
-#include "gradstep/model/registry.h"
+#include "gradstep/model/mlp.h"
 #include "gradstep/report/jsonl.h"
 #include "gradstep/step/engine.h"
 #include "gradstep/step/matmul.h"
@@ -29,9 +29,7 @@ double train(const bench::Job& job, bench::SteadyClock& clock) {
   const bench::Pictures pictures(job.data_dir);
   torch::manual_seed(0);
   gradstep::SoloWorld world;
-  gradstep::Engine engine(
-      gradstep::make_task({}, {.name = "fashion-mnist", .input_shape = {28, 28}, .num_classes = 10}),
-      engine_options(job), world);
+  gradstep::Engine engine(gradstep::mlp_task({}), engine_options(job), world);
   gradstep::JsonlSink rows(job.data_dir + "/engine_loop.jsonl");
   gradstep::WindowRow row;
   while (true) {

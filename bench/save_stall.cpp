@@ -9,9 +9,9 @@
 
 #include "bench_common.h"
 #include "gradstep/base/allocator.h"
-#include "gradstep/io/file_system.h"
-#include "gradstep/model/registry.h"
 #include "gradstep/checkpoint/checkpointer.h"
+#include "gradstep/io/file_system.h"
+#include "gradstep/model/mlp.h"
 #include "gradstep/step/engine.h"
 
 namespace {
@@ -25,11 +25,10 @@ constexpr int kUpdatesBetween = 5;
 class Loop {
  public:
   explicit Loop(int64_t hidden)
-      : info_{.model = {.hidden = hidden},
-              .dataset = {.name = "fashion-mnist", .input_shape = {28, 28}, .num_classes = 10}},
+      : info_{.settings = {{"model", "mlp"}, {"hidden", std::to_string(hidden)}}},
         inputs_(at::randint(256, {kBatch, 784}, at::kByte)),
         targets_(at::randint(10, {kBatch}, at::kLong)),
-        engine_(gradstep::make_task(info_.model, info_.dataset),
+        engine_(gradstep::mlp_task({.hidden = hidden}),
                 {.schedule = {.shape = gradstep::LrShape::kConstant}, .micro_batch = kBatch}, world_) {}
 
   // Seconds of one update.

@@ -1,5 +1,5 @@
-// The public headers of gradstep::gradstep, in the order in which to read them. Those of gradstep::download
-// are not among them.
+// The public headers of gradstep::gradstep, in the order in which to read them. Those of gradstep::app and
+// gradstep::download are not among them.
 #pragma once
 
 // clang-format off
@@ -11,6 +11,8 @@
 #include "gradstep/base/allocator.h"
 #include "gradstep/base/memory_limit.h"
 #include "gradstep/base/version.h"
+#include "gradstep/base/interval.h"
+#include "gradstep/base/setting.h"
 
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/atomic_write.h"
@@ -29,7 +31,6 @@
 #include "gradstep/model/tasks.h"
 #include "gradstep/model/normalize.h"
 #include "gradstep/model/mlp.h"
-#include "gradstep/model/registry.h"
 
 #include "gradstep/dist/world.h"
 #include "gradstep/dist/grad_sync.h"
@@ -55,13 +56,16 @@
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
 
-#include "config/run_config.h"
 #include "gradstep/checkpoint/output_dir.h"
 #include "gradstep/checkpoint/model_file.h"
-#include "gradstep/run/evaluator.h"
 #include "gradstep/checkpoint/train_state.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/checkpointer.h"
+
 #include "gradstep/incident/black_box.h"
+
+#include "gradstep/run/process.h"
+#include "gradstep/run/evaluator.h"
+#include "gradstep/run/job.h"
 #include "gradstep/run/trainer.h"
 // clang-format on

@@ -1,6 +1,6 @@
 // Dispatch over the subcommands, and the one place that prints an error line.
 // no torch
-#include "app/app.h"
+#include "gradstep/app/app.h"
 
 #include <torch/version.h>
 
@@ -9,18 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "base/nearest.h"
 #include "app/arguments.h"
 #include "app/command_info.h"
 #include "app/env_command.h"
 #include "app/eval_command.h"
 #include "app/failure.h"
 #include "app/help.h"
+#include "app/program.h"
 #include "app/replay_command.h"
 #include "app/signals.h"
 #include "app/terminal.h"
 #include "app/train_command.h"
 #include "app/train_config.h"
+#include "base/nearest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/version.h"
 
@@ -60,42 +61,29 @@ bool asks_for_help(const Words& words) {
   return false;
 }
 
-template <class Options>
-Options options_from(const Arguments& arguments, const std::vector<Flag<Options>>& flags) {
-  Options options;
-  for (const auto& [key, text] : arguments.flags) {
-    for (const Flag<Options>& flag : flags) {
-      if (flag.info.key == key && !flag.set(options, text)) {
-        throw ConfigError(complaint(flag_spelling(key), text, flag.info));
-      }
-    }
-  }
-  return options;
-}
-
-// The positional arguments of the subcommand, all of them.
-const Words& required(const CommandInfo& info, const Arguments& arguments) {
-  const Words names = positional_names(info);
-  if (arguments.positionals.size() < names.size()) {
-    const std::string& missing = names[arguments.positionals.size()];
-    throw ConfigError("gradstep " + info.name + " needs a " + missing + ": " + info.positional_help +
-                      " See gradstep " + info.name + " --help");
-  }
-  return arguments.positionals;
-}
-
 int train(const Arguments& arguments, bool quiet) {
-  TrainSettings settings = resolve_train_settings(arguments, gradstep_environment());
-  for (const std::string& warning : settings.warnings)
-    std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+  RunSettings settings(program().catalog);
+  for (const std::string& warning : resolve_train_settings(arguments, gradstep_environment(), settings))
+    write_warning(warning);
   settings.config.quiet = settings.config.quiet || quiet;
   StopSignals signals;
-  return run_train(settings.config, signals.token());
+  return run_train(settings, signals.token());
+}
+
+// Those of the arguments that are settings of the data.
+std::vector<std::pair<std::string, std::string>> data_settings(const Arguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> found;
+  const std::vector<FlagInfo> flags = RunSettings(program().catalog).data_flags();
+  for (const auto& [key, text] : arguments.flags) {
+    if (std::ranges::find(flags, key, &FlagInfo::key) != flags.end()) found.emplace_back(key, text);
+  }
+  return found;
 }
 
 int eval(const Arguments& arguments, bool quiet) {
   EvalOptions options = options_from(arguments, eval_flags());
   options.model_path = required(command("eval"), arguments).front();
+  options.data = data_settings(arguments);
   options.quiet = options.quiet || quiet;
   StopSignals signals;
   return run_eval(options, signals.token());
@@ -105,15 +93,8 @@ int eval(const Arguments& arguments, bool quiet) {
 int replay(const Arguments& arguments) {
   ReplayOptions options = options_from(arguments, replay_flags());
   options.path = required(command("replay"), arguments).front();
+  options.data = data_settings(arguments);
   return run_replay(options);
-}
-
-// No handlers here: a download that SIGINT ends at once is resumed by the next one.
-int fetch(const Arguments& arguments, bool quiet) {
-  FetchOptions options = options_from(arguments, fetch_flags());
-  options.name = required(command("fetch"), arguments).front();
-  options.quiet = options.quiet || quiet;
-  return run_fetch(options, stdout, is_terminal(stdout));
 }
 
 int ckpt_ls(const Arguments& arguments, bool /*quiet*/) {
@@ -158,17 +139,20 @@ int run_command(const std::string& name, const Words& words, bool quiet) {
   if (name == "train") return train(arguments, quiet);
   if (name == "eval") return eval(arguments, quiet);
   if (name == "replay") return replay(arguments);
-  if (name == "fetch") return fetch(arguments, quiet);
   if (name == "ckpt ls") return ckpt_ls(arguments, quiet);
   if (name == "ckpt verify") return ckpt_verify(arguments, quiet);
   if (name == "ckpt diff") return ckpt_diff(arguments, quiet);
   if (name == "ckpt export") return ckpt_export(arguments, quiet);
   if (name == "verify-resume") return verify_resume(arguments, quiet);
+  for (const ExtraCommand& extra : program().extra) {
+    if (extra.info.name == name) return extra.run(arguments, quiet);
+  }
   return run_env();
 }
 
 int print_version() {
-  return print("gradstep " + std::string(version()) + " (commit " + std::string(git_commit()) +
+  const std::string own = program().name == "gradstep" ? "" : program().name + ", made with ";
+  return print(own + "gradstep " + std::string(version()) + " (commit " + std::string(git_commit()) +
                "), LibTorch " + TORCH_VERSION + "\n");
 }
 
@@ -242,16 +226,43 @@ int guarded(const Words& words) {
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     std::fflush(stdout);
-    std::fprintf(stderr, "gradstep: %s\n", failure.line.c_str());
+    std::fprintf(stderr, "%s: %s\n", program().name.c_str(), failure.line.c_str());
     return failure.exit_code;
   }
 }
 
 }  // namespace
 
-int run_app(int argc, char** argv) {
+App::App() : parts_(std::make_unique<Parts>()) {}
+App::~App() = default;
+App::App(App&&) noexcept = default;
+App& App::operator=(App&&) noexcept = default;
+
+App& App::add_model(const std::string& name, std::function<std::unique_ptr<ModelRecipe>()> make) {
+  parts_->catalog.add_model(name, std::move(make));
+  return *this;
+}
+
+App& App::add_dataset(const std::string& name, std::function<std::unique_ptr<DataRecipe>()> make) {
+  parts_->catalog.add_dataset(name, std::move(make));
+  return *this;
+}
+
+App& App::add_recipe(const std::string& name, std::function<std::shared_ptr<Recipe>()> make) {
+  parts_->catalog.add_recipe(name, std::move(make));
+  return *this;
+}
+
+App& App::command(ExtraCommand command) {
+  parts_->extra.push_back(std::move(command));
+  return *this;
+}
+
+int App::run(int argc, char** argv) {
   open_missing_streams();
   ignore_write_signals();
+  if (argc > 0) parts_->name = std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
+  set_program(*parts_);
   const int exit_code = guarded(Words(argv + std::min(argc, 1), argv + argc));
   std::fflush(stdout);
   return exit_code;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "app/program.h"
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
 
@@ -147,6 +148,16 @@ class Parser {
 
 Arguments parse_arguments(const CommandInfo& command, const std::vector<std::string>& arguments) {
   return Parser(command).parse(arguments);
+}
+
+const std::vector<std::string>& required(const CommandInfo& info, const Arguments& arguments) {
+  const std::vector<std::string> names = positional_names(info);
+  if (arguments.positionals.size() < names.size()) {
+    const std::string& missing = names[arguments.positionals.size()];
+    throw ConfigError(program().name + " " + info.name + " needs a " + missing + ": " + info.positional_help +
+                      " See " + program().name + " " + info.name + " --help");
+  }
+  return arguments.positionals;
 }
 
 }  // namespace gradstep

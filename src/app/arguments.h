@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "app/command_info.h"
+#include "config/flag_table.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 
@@ -21,5 +23,22 @@ struct Arguments {
 // line, for what the subcommand does not know, with the nearest that it does.
 [[nodiscard]] Arguments parse_arguments(const CommandInfo& command,
                                         const std::vector<std::string>& arguments);
+
+// The positional arguments of the command, all of them. Throws ConfigError naming the first that is missing.
+[[nodiscard]] const std::vector<std::string>& required(const CommandInfo& info, const Arguments& arguments);
+
+// The options struct of a command, from its own flags among the arguments.
+template <class Options>
+[[nodiscard]] Options options_from(const Arguments& arguments, const std::vector<Flag<Options>>& flags) {
+  Options options;
+  for (const auto& [key, text] : arguments.flags) {
+    for (const Flag<Options>& flag : flags) {
+      if (flag.info.key == key && !flag.set(options, text)) {
+        throw ConfigError(complaint(flag_spelling(key), text, flag.info));
+      }
+    }
+  }
+  return options;
+}
 
 }  // namespace gradstep

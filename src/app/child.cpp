@@ -15,6 +15,8 @@
 #include <system_error>
 #include <thread>
 
+#include "app/program.h"
+
 namespace gradstep {
 namespace {
 
@@ -52,7 +54,7 @@ pid_t start(const ChildOptions& options) {
   const OpenFile in("/dev/null", O_RDONLY);
   const OpenFile out(options.log_path, O_WRONLY | O_CREAT | O_TRUNC);
   const OpenFile err(options.log_path + ".err", O_WRONLY | O_CREAT | O_TRUNC);
-  std::vector<std::string> words{"gradstep"};
+  std::vector<std::string> words{program().name};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -67,7 +69,7 @@ pid_t start(const ChildOptions& options) {
 int signal_of(ExitCode reason) { return static_cast<int>(reason) - 128; }
 
 std::string last_line(const std::string& path) {
-  constexpr std::string_view kName = "gradstep: ";
+  const std::string kName = program().name + ": ";
   std::ifstream in(path);
   std::string last;
   for (std::string line; std::getline(in, line);) {

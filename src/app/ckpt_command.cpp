@@ -11,9 +11,9 @@
 
 #include "app/ckpt_path.h"
 #include "app/terminal.h"
+#include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "report/format.h"
-#include "checkpoint/manifest.h"
 
 namespace gradstep {
 namespace {
@@ -83,7 +83,7 @@ std::string marks(const Entry& entry) {
 // The metric of the column beside the loss: that by which the run chooses its best.
 std::string metric_of(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
-    if (entry.state && entry.state->config.best_metric != "val_loss") return entry.state->config.best_metric;
+    if (entry.state && entry.state->best_metric != "val_loss") return entry.state->best_metric;
   }
   return "val_acc";
 }

@@ -4,18 +4,31 @@
 
 #include "app/ckpt_command.h"
 #include "app/ckpt_path.h"
+#include "app/program.h"
+#include "app/run_settings.h"
 #include "app/terminal.h"
 #include "run/drift.h"
 
 namespace gradstep {
 namespace {
 
+// The second's settings, with the rules of this program's flags.
+Settings judged(const TrainState& state) {
+  std::map<std::string, std::string> left = state.settings;
+  Settings settings = RunSettings(program().catalog).texts(state.settings);
+  for (const Setting& setting : settings) left.erase(setting.key);
+  for (const auto& [key, text] : left) settings.push_back({key, text});
+  return settings;
+}
+
 // Those that change what is computed, as a resume judges them. What follows from them, compare_states names.
 std::vector<StateDifference> setting_differences(const TrainState& a, const TrainState& b) {
-  const RunIdentity second{.config = b.config,
+  const Settings settings = judged(b);
+  const RunIdentity second{.settings = settings,
                            .global_batch = a.global_batch,
                            .total_updates = a.total_updates,
-                           .dataset_fingerprint = a.dataset_fingerprint};
+                           .dataset_fingerprint = a.dataset_fingerprint,
+                           .best_metric = b.best_metric};
   std::vector<StateDifference> found;
   for (const Drift& drift : find_drift(a, second)) {
     if (drift.kind != OnResume::kFree)

@@ -5,11 +5,11 @@
 #include "app/ckpt_command.h"
 #include "app/ckpt_path.h"
 #include "app/terminal.h"
+#include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/pt_file.h"
 #include "gradstep/io/safetensors.h"
 #include "report/format.h"
-#include "checkpoint/model_metadata.h"
 
 namespace gradstep {
 namespace {

@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "gradstep/base/error.h"
+#include "app/terminal.h"
 #include "checkpoint/manifest.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
@@ -65,7 +66,7 @@ FoundCheckpoint load_checkpoint_at(const std::string& path) {
 }
 
 void warn_of_broken(const FoundCheckpoint& found) {
-  for (const std::string& each : found.broken) std::fprintf(stderr, "gradstep: warning: %s\n", each.c_str());
+  for (const std::string& each : found.broken) write_warning(each);
 }
 
 std::string name_of(const std::string& path) {

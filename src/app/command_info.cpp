@@ -5,7 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "gradstep/data/dataset.h"
+#include "app/program.h"
+#include "app/run_settings.h"
 
 namespace gradstep {
 namespace {
@@ -18,32 +19,13 @@ std::vector<FlagInfo> infos(const std::vector<Flag<Config>>& flags) {
 }
 
 constexpr char kEval[] = "Evaluation";
-constexpr char kFetch[] = "Download";
 constexpr char kReplay[] = "Replay";
 
 std::vector<Flag<EvalOptions>> make_eval_flags() {
-  const auto any = [](const std::string&) { return true; };
-  const auto known_dataset = [](const std::string& text) {
-    const std::vector<std::string> names = dataset_names();
-    return text.empty() || std::ranges::find(names, text) != names.end();
-  };
   const auto known_precision = [](const std::string& text) {
     return text.empty() || text == "fp32" || text == "bf16" || text == "fp16";
   };
   return {
-      text_flag({.key = "dataset",
-                 .group = kEval,
-                 .metavar = "NAME",
-                 .help = "Data set: " + expectation(dataset_names()) + ".",
-                 .default_text = "the one recorded in the model"},
-                &EvalOptions::dataset, expectation(dataset_names()), known_dataset),
-      text_flag({.key = "data_dir",
-                 .group = kEval,
-                 .metavar = "DIR",
-                 .help = "Folder with the files of the data set.",
-                 .aliases = {"data_path"},
-                 .default_text = "the one of the run, or the data set's own"},
-                &EvalOptions::data_dir, "a folder", any),
       text_flag({.key = "precision",
                  .group = kEval,
                  .metavar = "NAME",
@@ -82,35 +64,8 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
   };
 }
 
-std::vector<Flag<FetchOptions>> make_fetch_flags() {
-  return {
-      text_flag({.key = "data_dir",
-                 .group = kFetch,
-                 .metavar = "DIR",
-                 .help = "Folder to put the files in.",
-                 .aliases = {"data_path"},
-                 .default_text = "data/<name>"},
-                &FetchOptions::data_dir),
-      text_flag({.key = "base_url",
-                 .group = kFetch,
-                 .metavar = "URL",
-                 .help = "Folder on a server of yours that holds the same files.",
-                 .default_text = "the public servers of the data set"},
-                &FetchOptions::base_url),
-      switch_flag({.key = "quiet", .group = kFetch, .short_name = 'q', .help = "No progress."},
-                  &FetchOptions::quiet),
-  };
-}
-
 std::vector<Flag<ReplayOptions>> make_replay_flags() {
   return {
-      text_flag({.key = "data_dir",
-                 .group = kReplay,
-                 .metavar = "DIR",
-                 .help = "Folder with the files of the data set.",
-                 .aliases = {"data_path"},
-                 .default_text = "the one of the run, or the data set's own"},
-                &ReplayOptions::data_dir),
       text_flag({.key = "device",
                  .group = kReplay,
                  .metavar = "NAME",
@@ -127,10 +82,32 @@ std::vector<Flag<ReplayOptions>> make_replay_flags() {
   };
 }
 
+// In front of a command's own: the flags by which the user may give other data than the recorded ones.
+std::vector<FlagInfo> with_data_flags(std::vector<FlagInfo> own, const RunSettings& settings,
+                                      const std::string& group) {
+  std::vector<FlagInfo> flags = settings.data_flags();
+  for (FlagInfo& flag : flags) {
+    flag.group = group;
+    flag.default_text = "as recorded";
+  }
+  flags.insert(flags.end(), own.begin(), own.end());
+  return flags;
+}
+
+// The examples are written for gradstep.
+void name_examples(CommandInfo& info, const std::string& name) {
+  constexpr char kOurs[] = "gradstep ";
+  for (std::string& example : info.examples) {
+    const size_t place = example.find(kOurs);
+    if (place != std::string::npos) example.replace(place, sizeof kOurs - 1, name + " ");
+  }
+}
+
 std::vector<CommandInfo> make_commands() {
-  std::vector<FlagInfo> train = infos(train_flags());
+  const RunSettings settings(program().catalog);
+  std::vector<FlagInfo> train = settings.flags();
   train.push_back(config_flag());
-  return {
+  std::vector<CommandInfo> all{
       {.name = "train",
        .summary = "Train a model and write it, its rows and its settings to a folder.",
        .positional = "",
@@ -140,24 +117,18 @@ std::vector<CommandInfo> make_commands() {
                     "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
                     "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"}},
       {.name = "eval",
-       .summary = "Loss, accuracy, top-5 and accuracy per class of a saved model.",
+       .summary = "Loss and metrics of a saved model on the evaluation part of its data.",
        .positional = "MODEL",
        .positional_help = "A model.safetensors, or the output folder of a run.",
-       .flags = infos(eval_flags()),
+       .flags = with_data_flags(infos(eval_flags()), settings, kEval),
        .examples = {"gradstep eval runs/first",
                     "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
       {.name = "replay",
        .summary = "Run an update that went wrong again, and compare what each module gave.",
        .positional = "FILE",
        .positional_help = "A black box, as a run leaves it in its output folder.",
-       .flags = infos(replay_flags()),
+       .flags = with_data_flags(infos(replay_flags()), settings, kReplay),
        .examples = {"gradstep replay runs/first/blackbox-00000120.safetensors"}},
-      {.name = "fetch",
-       .summary = "Download a data set, resume where it broke off, check every file.",
-       .positional = "NAME",
-       .positional_help = "mnist, fashion-mnist or cifar10.",
-       .flags = infos(fetch_flags()),
-       .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
       {.name = "ckpt ls",
        .summary = "List the checkpoints of a run.",
        .positional = "RUN",
@@ -204,17 +175,18 @@ std::vector<CommandInfo> make_commands() {
        .flags = {},
        .examples = {"gradstep env"}},
   };
+  for (const ExtraCommand& extra : program().extra) {
+    const auto place = std::ranges::find(all, extra.before, &CommandInfo::name);
+    all.insert(place, extra.info);
+  }
+  for (CommandInfo& info : all) name_examples(info, program().name);
+  return all;
 }
 
 }  // namespace
 
 const std::vector<Flag<EvalOptions>>& eval_flags() {
   static const std::vector<Flag<EvalOptions>> flags = make_eval_flags();
-  return flags;
-}
-
-const std::vector<Flag<FetchOptions>>& fetch_flags() {
-  static const std::vector<Flag<FetchOptions>> flags = make_fetch_flags();
   return flags;
 }
 
@@ -237,6 +209,17 @@ const FlagInfo& config_flag() {
 std::vector<std::string> positional_names(const CommandInfo& command) {
   std::istringstream words(command.positional);
   return {std::istream_iterator<std::string>(words), {}};
+}
+
+namespace {
+const App::Parts* current = nullptr;
+}
+
+void set_program(const App::Parts& parts) { current = &parts; }
+
+const App::Parts& program() {
+  if (current == nullptr) throw std::logic_error("no program is set");
+  return *current;
 }
 
 const std::vector<CommandInfo>& commands() {

@@ -25,13 +25,12 @@ struct CommandInfo {
 // "PATH FILE" -> {"PATH", "FILE"}
 [[nodiscard]] std::vector<std::string> positional_names(const CommandInfo& command);
 
-// All of them, in the order of the help.
+// All of the program's, in the order of the help.
 [[nodiscard]] const std::vector<CommandInfo>& commands();
 // REQUIRES: one of the names above.
 [[nodiscard]] const CommandInfo& command(const std::string& name);
 
 [[nodiscard]] const std::vector<Flag<EvalOptions>>& eval_flags();
-[[nodiscard]] const std::vector<Flag<FetchOptions>>& fetch_flags();
 [[nodiscard]] const std::vector<Flag<ReplayOptions>>& replay_flags();
 [[nodiscard]] const std::vector<Flag<CkptLsOptions>>& ckpt_ls_flags();
 [[nodiscard]] const std::vector<Flag<CkptVerifyOptions>>& ckpt_verify_flags();

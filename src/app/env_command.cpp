@@ -8,7 +8,7 @@
 #include "app/terminal.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/base/version.h"
-#include "gradstep/model/registry.h"
+#include "gradstep/model/mlp.h"
 #include "gradstep/step/precision_probe.h"
 #include "report/format.h"
 #include "run/device.h"
@@ -27,8 +27,7 @@ std::string joined(const std::vector<std::string>& words) {
 // The reference model on random pictures: what --precision auto would look at.
 void print_probe(at::Device device) {
   constexpr int64_t kMicroBatch = 32;
-  const Task task =
-      make_task({.name = "mlp"}, {.name = "random", .input_shape = {28, 28}, .num_classes = 10});
+  const Task task = mlp_task({});
   task.module->to(device);
   const Batch micro{at::randint(256, {kMicroBatch, 28, 28}, at::kByte),
                     at::randint(10, {kMicroBatch}, at::kLong)};

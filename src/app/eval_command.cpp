@@ -9,11 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/ckpt_path.h"
+#include "app/make_job.h"
+#include "app/saved_run.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/io/atomic_write.h"
 #include "gradstep/run/evaluator.h"
-#include "gradstep/checkpoint/model_file.h"
 #include "report/format.h"
 #include "run/device.h"
 
@@ -31,45 +33,46 @@ std::string model_file_of(const std::string& path) {
                         "checkpoints (step-...)");
 }
 
-// What the options ask for, else what the file records.
+// The data to measure on, and what they are called.
 struct Source {
-  std::string dataset;
-  std::string data_dir;
   std::shared_ptr<const Dataset> data;
+  std::string name;
+  std::string folder;
   std::string part;
 };
 
-Source open_data(const EvalOptions& options, const ModelInfo& info, const std::string& path) {
-  Source source;
-  source.dataset = options.dataset.empty() ? info.dataset.name : options.dataset;
-  const std::vector<std::string> known = dataset_names();
-  if (options.dataset.empty() && std::ranges::find(known, info.dataset.name) == known.end()) {
-    throw CheckpointError(path + ": was trained on the data set '" + info.dataset.name +
-                          "', which is not known here; name one with --dataset");
-  }
-  source.data_dir = options.data_dir;
-  if (source.data_dir.empty() && source.dataset == info.dataset.name &&
-      std::filesystem::is_directory(info.data_dir)) {
-    source.data_dir = info.data_dir;
-  }
-  if (source.data_dir.empty()) source.data_dir = default_data_dir(source.dataset);
-  const bool validation = info.val_fraction > 0 && options.dataset.empty();
-  if (validation) {
-    const auto train = load_dataset(source.dataset, source.data_dir, Split::kTrain);
-    source.data = split_validation(train, info.val_fraction, info.seed).test;
-    source.part = "validation part of the training set";
+Source open_data(const RunSettings& settings) {
+  const RunConfig& config = settings.config;
+  DataRecipe& recipe = settings.dataset();
+  Source source{.data = {}, .name = config.dataset, .folder = {}, .part = eval_part_name(config)};
+  if (config.val_fraction > 0) {
+    source.data = split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed).test;
   } else {
-    source.data = load_dataset(source.dataset, source.data_dir, Split::kTest);
-    source.part = "test set";
+    source.data = recipe.load(Split::kTest);
   }
+  if (!source.data) {
+    throw DataError("data set " + config.dataset +
+                    ": has no test part to evaluate on; train with --val-fraction, or give other data");
+  }
+  source.folder = recipe.folder();
   return source;
 }
 
+// The recorded shape is what the model was built for.
 void check_fit(const ModelInfo& info, const Source& source, const std::string& path) {
   const DatasetSpec& spec = source.data->spec();
-  if (spec.input_shape == info.dataset.input_shape && spec.num_classes == info.dataset.num_classes) return;
-  throw ConfigError("--dataset " + source.dataset + ": its pictures or classes are not those that " + path +
-                    " was trained on (" + info.dataset.name + "); choose a data set of the same shape");
+  const auto differs = [&](const char* key, const std::string& now) {
+    const auto found = info.settings.find(key);
+    return found != info.settings.end() && found->second != now;
+  };
+  if (!differs("input_shape", shape_text(spec.input_shape)) &&
+      !differs("num_classes", std::to_string(spec.num_classes))) {
+    return;
+  }
+  throw ConfigError("--dataset " + source.name + ": its " +
+                    (spec.kind == SampleKind::kPictures ? "pictures" : "samples") +
+                    " or classes are not those that " + path + " was trained on (" +
+                    info.settings.at("dataset") + "); choose a data set of the same shape");
 }
 
 // One line a sample: number, target, prediction and its probability.
@@ -98,7 +101,7 @@ class PredictionTable {
 void print_json(const EvalResult& result, const Source& source, Precision precision,
                 const std::string& path) {
   nlohmann::ordered_json json{{"model", path},
-                              {"dataset", source.dataset},
+                              {"dataset", source.name},
                               {"part", source.part},
                               {"precision", to_string(precision)},
                               {"samples", result.samples},
@@ -126,8 +129,9 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
                  bool quiet) {
   if (!quiet) {
     std::printf("model        %s\n", path.c_str());
-    std::printf("data         %s in %s, %s: %lld samples\n", source.dataset.c_str(), source.data_dir.c_str(),
-                source.part.c_str(), static_cast<long long>(result.samples));
+    const std::string data = source.name + (source.folder.empty() ? "" : " in " + source.folder);
+    std::printf("data         %s, %s: %lld samples\n", data.c_str(), source.part.c_str(),
+                static_cast<long long>(result.samples));
     std::printf("precision    %s\n", to_string(precision).c_str());
     for (const MetricTable& table : result.tables) print_table(table);
   }
@@ -158,13 +162,15 @@ void write_predictions(const std::string& path, const std::string& text) {
 int run_eval(const EvalOptions& options, StopToken& stop) {
   set_threads(options.threads);
   const std::string path = model_file_of(options.model_path);
-  const LoadedModel loaded = load_model(path);
-  const Source source = open_data(options, loaded.info, path);
-  check_fit(loaded.info, source, path);
+  const ModelFile file = read_model_file(path);
+  const std::unique_ptr<RunSettings> settings = restore_settings(path, file.info.settings, options.data);
+  const Source source = open_data(*settings);
+  check_fit(file.info, source, path);
   const Precision precision =
-      options.precision.empty() ? loaded.info.precision : parse_precision(options.precision);
-  loaded.task.module->to(parse_device(options.device));
-  if (loaded.info.matmul == Matmul::kTorch || has_onednn()) use_matmul(loaded.info.matmul);
+      options.precision.empty() ? file.info.precision : parse_precision(options.precision);
+  const Task task = build_task(path, file, *settings, source.data->spec());
+  task.module->to(parse_device(options.device));
+  if (file.info.matmul == Matmul::kTorch || has_onednn()) use_matmul(file.info.matmul);
 
   SoloWorld world;
   PredictionTable predictions;
@@ -172,11 +178,13 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
                                    .batch_size = options.batch_size,
                                    .should_stop = [&stop] { return stop.requested(); }};
   if (!options.predictions_path.empty()) {
+    if (source.data->spec().num_classes == 0)
+      throw ConfigError("--predictions: this model predicts no classes; leave it out");
     evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const Batch& batch) {
       predictions.add(first, scores, batch.targets);
     };
   }
-  const EvalResult result = evaluate(loaded.task, *source.data, world, evaluate_options);
+  const EvalResult result = evaluate(task, *source.data, world, evaluate_options);
   if (!result.complete) return static_cast<int>(stop.reason());
   if (!options.predictions_path.empty()) write_predictions(options.predictions_path, predictions.text());
   if (options.json) {

@@ -3,15 +3,17 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gradstep/base/stop.h"
 
 namespace gradstep {
 
 struct EvalOptions {
-  std::string model_path{};        // a model.safetensors, or an output folder that holds one
-  std::string dataset{};           // empty: the one recorded in the model file
-  std::string data_dir{};          // empty: the recorded one, or the data set's default folder
+  std::string model_path{};  // a model.safetensors, or an output folder that holds one
+  // Settings of the data (key, text) that take the place of the recorded ones.
+  std::vector<std::pair<std::string, std::string>> data{};
   std::string device = "auto";     // auto, cpu, cuda, cuda:N
   std::string precision{};         // empty: as recorded
   int64_t threads = 0;             // 0: cores within the cgroup quota

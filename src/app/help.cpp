@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "app/program.h"
+
 namespace gradstep {
 namespace {
 
@@ -90,7 +92,7 @@ std::vector<std::pair<std::string, std::vector<const FlagInfo*>>> grouped(const 
 }
 
 std::string usage_line(const CommandInfo& command) {
-  return "gradstep " + command.name + (command.positional.empty() ? "" : " " + command.positional) +
+  return program().name + " " + command.name + (command.positional.empty() ? "" : " " + command.positional) +
          (command.flags.empty() ? "" : " [flags]") + (command.rest.empty() ? "" : " -- " + command.rest);
 }
 
@@ -127,8 +129,8 @@ std::string markdown_flag(const FlagInfo& flag) {
 }
 
 std::string markdown_command(const CommandInfo& command) {
-  std::string text =
-      "## gradstep " + command.name + "\n\n" + command.summary + "\n\n    " + usage_line(command) + "\n";
+  std::string text = "## " + program().name + " " + command.name + "\n\n" + command.summary + "\n\n    " +
+                     usage_line(command) + "\n";
   if (!command.positional.empty())
     text += "\n`" + command.positional + "`: " + command.positional_help + "\n";
   if (command.name == "train") text += std::string("\n") + cell(kPrecedence) + "\n";
@@ -155,24 +157,24 @@ std::string joined(const std::vector<std::string>& blocks) {
 
 std::string program_help(int width) {
   const auto columns = static_cast<size_t>(width);
-  std::string text = "usage: gradstep COMMAND [flags]\n\nCommands\n";
+  std::string text = "usage: " + program().name + " COMMAND [flags]\n\nCommands\n";
   for (const CommandInfo& command : commands())
     text += hanging("  " + command.name, command.summary, kCommandColumn, columns);
   text += "\nFlags\n";
   text += hanging("  -h, --help", "This text; behind a command, its flags.", 16, columns);
   text += hanging("  -q, --quiet", "Print the last line only.", 16, columns);
   text += hanging("  --version", "Versions of gradstep and LibTorch.", 16, columns);
-  return text + "\nStart with: gradstep train --epochs 3 -o runs/first\n";
+  return text + "\nStart with: " + program().name + " train --epochs 3 -o runs/first\n";
 }
 
 std::string group_help(const std::string& group, int width) {
-  std::string text = "usage: gradstep " + group + " COMMAND [flags]\n\nCommands\n";
+  std::string text = "usage: " + program().name + " " + group + " COMMAND [flags]\n\nCommands\n";
   for (const CommandInfo& command : commands()) {
     if (!command.name.starts_with(group + " ")) continue;
     text += hanging("  " + command.name.substr(group.size() + 1), command.summary, kCommandColumn,
                     static_cast<size_t>(width));
   }
-  return text + "\nMore: gradstep " + group + " COMMAND --help\n";
+  return text + "\nMore: " + program().name + " " + group + " COMMAND --help\n";
 }
 
 std::string command_help(const CommandInfo& command, int width) {

@@ -5,29 +5,24 @@
 
 #include <filesystem>
 
+#include "app/saved_run.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/exit_code.h"
 #include "gradstep/incident/black_box.h"
-#include "run/device.h"
+#include "gradstep/run/process.h"
 
 namespace gradstep {
 namespace {
 
-std::string data_dir_of(const ReplayOptions& options, const BlackBox& box) {
-  if (!options.data_dir.empty()) return options.data_dir;
-  const std::string& recorded = box.config.data_dir;
-  return std::filesystem::is_directory(recorded) ? recorded : default_data_dir(box.config.dataset);
-}
-
 // The part that the run trained on.
-std::shared_ptr<const Dataset> open_data(const ReplayOptions& options, const BlackBox& box) {
-  const std::string data_dir = data_dir_of(options, box);
-  std::shared_ptr<const Dataset> train = load_dataset(box.config.dataset, data_dir, Split::kTrain);
-  if (box.config.val_fraction > 0)
-    train = split_validation(train, box.config.val_fraction, box.config.seed).train;
+std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const BlackBox& box) {
+  const RunConfig& config = settings.config;
+  std::shared_ptr<const Dataset> train = settings.dataset().load(Split::kTrain);
+  if (config.val_fraction > 0) train = split_validation(train, config.val_fraction, config.seed).train;
   if (train->fingerprint() == box.dataset_fingerprint) return train;
-  throw DataError("data set " + box.config.dataset + " in " + data_dir +
+  const std::string folder = settings.dataset().folder();
+  throw DataError("data set " + config.dataset + (folder.empty() ? "" : " in " + folder) +
                   ": its samples are not those of the run (fingerprint " + train->fingerprint() +
                   ", recorded " + box.dataset_fingerprint + "); give the run's folder with --data-dir");
 }
@@ -36,18 +31,22 @@ std::shared_ptr<const Dataset> open_data(const ReplayOptions& options, const Bla
 
 int run_replay(const ReplayOptions& options) {
   BlackBox box = read_black_box(options.path);
-  if (!options.device.empty()) box.config.device = options.device;
-  if (options.threads >= 0) box.config.threads = options.threads;
-  const c10::Device device = settle_device(box.config);
+  std::map<std::string, std::string> recorded = box.info.settings;
+  recorded.insert(box.settings.begin(), box.settings.end());
+  const std::unique_ptr<RunSettings> settings = restore_settings(options.path, recorded, options.data);
+  RunConfig& config = settings->config;
+  if (!options.device.empty()) config.device = options.device;
+  if (options.threads >= 0) config.threads = options.threads;
+  const c10::Device device = configure_process({.device = config.device,
+                                                .threads = config.threads,
+                                                .num_workers = config.workers,
+                                                .memory_limit = config.memory_limit,
+                                                .deterministic = config.deterministic});
   if (box.matmul == Matmul::kTorch || has_onednn()) use_matmul(box.matmul);
-  LoadedModel loaded = load_model(options.path);
-  const std::shared_ptr<const Dataset> train = open_data(options, box);
-  if (train->spec().input_shape != box.info.dataset.input_shape) {
-    throw CheckpointError(options.path + ": its model is for other pictures than those of " +
-                          box.config.dataset + "; use another file");
-  }
-  loaded.task.module->to(device);
-  const Examination again = replay(box, loaded.task, *train);
+  const std::shared_ptr<const Dataset> train = open_data(*settings, box);
+  const Task task = build_task(options.path, {box.info, box.model}, *settings, train->spec());
+  task.module->to(device);
+  const Examination again = replay(box, task, *train);
   const std::string verdict = compare_with_recorded(box, again);
   box.modules = again.modules;
   box.first_non_finite = again.first_non_finite;

@@ -3,14 +3,17 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace gradstep {
 
 struct ReplayOptions {
-  std::string path{};      // a black box file
-  std::string data_dir{};  // empty: the recorded one, or the data set's default folder
-  std::string device{};    // empty: as recorded
-  int64_t threads = -1;    // -1: as recorded; 0: cores within the cgroup quota
+  std::string path{};  // a black box file
+  // Settings of the data (key, text) that take the place of the recorded ones.
+  std::vector<std::pair<std::string, std::string>> data{};
+  std::string device{};  // empty: as recorded
+  int64_t threads = -1;  // -1: as recorded; 0: cores within the cgroup quota
 };
 
 // Returns the exit code: 0 when every number is the same, 1 when not. Prints to stdout; throws what Error and

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "app/program.h"
+
 namespace gradstep {
 namespace {
 
@@ -27,6 +29,10 @@ int terminal_width(std::FILE* stream) {
   winsize size{};
   if (!is_terminal(stream) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
   return std::max<int>(size.ws_col, 40);
+}
+
+void write_warning(const std::string& text) {
+  std::fprintf(stderr, "%s: warning: %s\n", program().name.c_str(), text.c_str());
 }
 
 void write_stdout(const std::string& text) {

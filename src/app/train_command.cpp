@@ -5,92 +5,102 @@
 #include <filesystem>
 #include <optional>
 
+#include "app/make_job.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/version.h"
+#include "gradstep/checkpoint/output_dir.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/io/atomic_write.h"
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
-#include "gradstep/checkpoint/output_dir.h"
 #include "gradstep/run/trainer.h"
-#include "run/drift.h"
 #include "run/resume.h"
 
 namespace gradstep {
 namespace {
 
 void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    std::fprintf(stderr, "gradstep: warning: %s\n", warning.c_str());
+  for (const std::string& warning : warnings) write_warning(warning);
 }
 
-void show_plan(const RunConfig& config, const Trainer& trainer) {
-  warn(trainer.warnings());
+void show_plan(const RunConfig& config, RunPlan plan, const std::string& output_dir) {
   if (config.quiet && !config.dry_run) return;
-  const std::string plan = format_plan(trainer.plan());
-  if (config.dry_run) return write_stdout(plan);
-  std::fputs(plan.c_str(), stdout);
+  plan.output_dir = output_dir;
+  const std::string text = format_plan(plan);
+  if (config.dry_run) return write_stdout(text);
+  std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 
-void write_config(const RunConfig& config, const OutputDir& dir) {
-  const std::string text = resolved_config_toml(config, std::string(version()), std::string(git_commit()));
-  atomic_write(posix_file_system(), dir.file("config.toml"), {text});
+std::string new_folder_name(const RunConfig& config) {
+  return default_output_dir(config.dataset, config.model);
 }
 
-// Opens config.output_dir; without one a folder named after the time, with a number where another run began
+// Opens the folder as asked; without one a folder named after the time, with a number where another run began
 // in the same second.
-void open_folder(RunConfig& config, std::optional<OutputDir>& dir) {
-  if (!config.output_dir.empty()) {
-    dir.emplace(config.output_dir, output_dir_use(config, config.output_dir));
+void open_folder(const RunConfig& config, const std::string& asked, std::optional<OutputDir>& dir) {
+  if (!asked.empty()) {
+    dir.emplace(asked, output_dir_use(config.resume, asked));
     return;
   }
-  const std::string name = default_output_dir(config.dataset, config.model);
+  const std::string name = new_folder_name(config);
   constexpr int kMaxTries = 100;
   for (int i = 1; !dir; ++i) {
-    config.output_dir = i == 1 ? name : name + "-" + std::to_string(i);
+    const std::string next = i == 1 ? name : name + "-" + std::to_string(i);
     try {
-      dir.emplace(config.output_dir);
+      dir.emplace(next);
     } catch (const ConfigError&) {
-      if (i == kMaxTries || !std::filesystem::exists(config.output_dir)) throw;
+      if (i == kMaxTries || !std::filesystem::exists(next)) throw;
     }
   }
 }
 
+void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& dir, SinkList& sinks) {
+  sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
+  sinks.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
+                                                                 .total_updates = plan.total_updates,
+                                                                 .is_terminal = is_terminal(stdout),
+                                                                 .quiet = config.quiet,
+                                                                 .width = terminal_width(stdout)}));
+}
+
+int plan_only(const RunSettings& settings, const std::string& output_dir) {
+  SoloWorld world;
+  PreparedJob prepared = make_job(settings, world, /*before=*/nullptr);
+  const Trainer trainer(std::move(prepared.job), world);
+  warn(prepared.warnings);
+  show_plan(settings.config, trainer.plan(),
+            output_dir.empty() ? new_folder_name(settings.config) : output_dir);
+  return static_cast<int>(ExitCode::kOk);
+}
+
 }  // namespace
 
-int run_train(const RunConfig& asked, StopToken& stop) {
-  RunConfig config = asked;
-  config.output_dir = resume_folder(config);
-  SoloWorld world;
-  if (config.dry_run) {
-    if (config.output_dir.empty()) config.output_dir = default_output_dir(config.dataset, config.model);
-    const Trainer trainer(config, world);
-    show_plan(config, trainer);
-    return static_cast<int>(ExitCode::kOk);
-  }
+int run_train(const RunSettings& settings, StopToken& stop) {
+  const RunConfig& config = settings.config;
+  const std::string asked_folder = resume_folder(config.resume, config.output_dir);
+  if (config.dry_run) return plan_only(settings, asked_folder);
   // The folder comes first: finding it taken after the data is read would waste the user's time.
   std::optional<OutputDir> folder;
-  open_folder(config, folder);
+  open_folder(config, asked_folder, folder);
   const OutputDir& dir = *folder;
   std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
-  if (found) config = take_settled(config, found->state.config);
-  Trainer trainer(config, world);
+  SoloWorld world;
+  PreparedJob prepared = make_job(settings, world, found ? &found->state : nullptr);
+  Trainer trainer(std::move(prepared.job), world);
   if (found) trainer.resume(*found);
   found.reset();  // its tensors are as large as the run's own
   const std::vector<std::string> about_output = trainer.prepare_output(posix_file_system(), dir.path());
-  show_plan(config, trainer);
+  warn(prepared.warnings);
+  warn(trainer.warnings());
+  show_plan(config, trainer.plan(), dir.path());
   warn(about_output);
-  if (!trainer.nothing_left()) write_config(trainer.settled_config(), dir);
+  if (!trainer.nothing_left()) {
+    prepared.settled["output_dir"] = dir.path();
+    atomic_write(posix_file_system(), dir.file("config.toml"), {settings.toml(prepared.settled)});
+  }
   SinkList sinks;
-  sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
-  sinks.add(
-      std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
-                                                           .total_updates = trainer.plan().total_updates,
-                                                           .is_terminal = is_terminal(stdout),
-                                                           .quiet = config.quiet,
-                                                           .width = terminal_width(stdout)}));
+  add_sinks(config, trainer.plan(), dir, sinks);
   const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
   // A signal that came when everything was done ends nothing.
   return static_cast<int>(end.reason == EndReason::kStopped ? end.stopped_by : ExitCode::kOk);

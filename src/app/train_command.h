@@ -1,13 +1,12 @@
-// gradstep train: one training run from its resolved settings to its last line.
+// The train command: one run from its settings to its exit code.
 #pragma once
 
+#include "app/run_settings.h"
 #include "gradstep/base/stop.h"
-#include "config/run_config.h"
 
 namespace gradstep {
 
-// Returns the exit code. Prints the plan and the rows to stdout; throws what Error and std::system_error
-// stand for. REQUIRES: validate(config) did not throw.
-int run_train(const RunConfig& config, StopToken& stop);
+// Returns the exit code. Prints to stdout and stderr; throws what Error and std::system_error stand for.
+int run_train(const RunSettings& settings, StopToken& stop);
 
 }  // namespace gradstep

@@ -19,7 +19,7 @@ constexpr char kPrefix[] = "GRADSTEP_";
 
 // The settings in the environment; those of the config file's flag and unknown ones are told apart.
 struct FromEnvironment {
-  std::vector<Setting> settings;
+  std::vector<GivenSetting> settings;
   std::optional<std::string> config_path;
   std::vector<std::string> warnings;
 };
@@ -42,7 +42,7 @@ FromEnvironment read_environment(const Environment& environment) {
       continue;
     }
     const FlagInfo& flag = *by_name[static_cast<size_t>(found - known.begin())].second;
-    for (const Setting& earlier : result.settings) {
+    for (const GivenSetting& earlier : result.settings) {
       if (earlier.key != flag.key) continue;
       throw ConfigError(name + " and " + earlier.where + " are the same setting; unset one of them");
     }
@@ -56,9 +56,10 @@ FromEnvironment read_environment(const Environment& environment) {
 }
 
 // All settings given, the winning ones last.
-std::vector<Setting> collect(const Arguments& arguments, const FromEnvironment& environment) {
+std::vector<GivenSetting> collect(const Arguments& arguments, const FromEnvironment& environment,
+                                  const std::vector<FlagInfo>& keys) {
   std::optional<std::string> config_path = environment.config_path;
-  std::vector<Setting> from_flags;
+  std::vector<GivenSetting> from_flags;
   for (const auto& [key, text] : arguments.flags) {
     if (key == config_flag().key) {
       config_path = text;
@@ -66,27 +67,18 @@ std::vector<Setting> collect(const Arguments& arguments, const FromEnvironment& 
       from_flags.push_back({key, text, flag_spelling(key)});
     }
   }
-  std::vector<FlagInfo> keys;
-  for (const Flag<RunConfig>& flag : train_flags()) keys.push_back(flag.info);
-  std::vector<Setting> all;
+  std::vector<GivenSetting> all;
   if (config_path) all = read_config_file(*config_path, keys);
   all.insert(all.end(), environment.settings.begin(), environment.settings.end());
   all.insert(all.end(), from_flags.begin(), from_flags.end());
   return all;
 }
 
-void apply(RunConfig& config, const Setting& setting) {
-  for (const Flag<RunConfig>& flag : train_flags()) {
-    if (flag.info.key != setting.key) continue;
-    if (!flag.set(config, setting.text)) throw ConfigError(complaint(setting.where, setting.text, flag.info));
-  }
-}
-
 // The accumulation follows from the global batch size, so that giving both says two things.
-void refuse_both(const RunConfig& config, const std::vector<Setting>& settings) {
+void refuse_both(const RunConfig& config, const std::vector<GivenSetting>& settings) {
   if (!config.global_batch_size) return;
   std::string accumulation, global;
-  for (const Setting& setting : settings) {
+  for (const GivenSetting& setting : settings) {
     if (setting.key == "grad_accum_steps") accumulation = setting.where;
     if (setting.key == "global_batch_size") global = setting.where;
   }
@@ -107,16 +99,16 @@ Environment gradstep_environment() {
   return result;
 }
 
-TrainSettings resolve_train_settings(const Arguments& arguments, const Environment& environment) {
-  FromEnvironment from_environment = read_environment(environment);
-  const std::vector<Setting> settings = collect(arguments, from_environment);
-  TrainSettings result{.config = {}, .warnings = std::move(from_environment.warnings)};
-  for (const Setting& setting : settings) apply(result.config, setting);
-  refuse_both(result.config, settings);
-  RunConfig& config = result.config;
+std::vector<std::string> resolve_train_settings(const Arguments& arguments, const Environment& environment,
+                                                RunSettings& settings) {
+  const FromEnvironment from_environment = read_environment(environment);
+  const std::vector<GivenSetting> all = collect(arguments, from_environment, settings.flags());
+  for (const GivenSetting& each : all) settings.set(each.key, each.text, each.where);
+  refuse_both(settings.config, all);
+  RunConfig& config = settings.config;
   if (!config.epochs && !config.max_steps && config.max_time == 0) config.epochs = 1;
-  validate(result.config);
-  return result;
+  settings.validate();
+  return from_environment.warnings;
 }
 
 }  // namespace gradstep

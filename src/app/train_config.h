@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/arguments.h"
-#include "config/run_config.h"
+#include "app/run_settings.h"
 
 namespace gradstep {
 
@@ -16,13 +16,11 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 // Those of this process that begin with GRADSTEP_.
 [[nodiscard]] Environment gradstep_environment();
 
-struct TrainSettings {
-  RunConfig config;                   // validated; epochs is set where max_steps is not
-  std::vector<std::string> warnings;  // one line each: unknown GRADSTEP_ variables
-};
-
-// Throws ConfigError, one line that names the flag, variable or file and line, the value and the cure.
-[[nodiscard]] TrainSettings resolve_train_settings(const Arguments& arguments,
-                                                   const Environment& environment);
+// Sets all that was given, and validates it; epochs is set where max_steps is not. Returns warnings, one line
+// each: unknown GRADSTEP_ variables. Throws ConfigError, one line that names the flag, variable or file and
+// line, the value and the cure.
+[[nodiscard]] std::vector<std::string> resolve_train_settings(const Arguments& arguments,
+                                                              const Environment& environment,
+                                                              RunSettings& settings);
 
 }  // namespace gradstep

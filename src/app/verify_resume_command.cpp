@@ -12,6 +12,7 @@
 #include "app/child.h"
 #include "app/ckpt_path.h"
 #include "app/compare_rows.h"
+#include "app/program.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
@@ -87,7 +88,7 @@ class Proof {
           std::to_string(options_.updates + options_.more) + " asked for");
     }
     // What "auto" measures may come out otherwise in another start: that would be another run.
-    settled_ = {"--precision", a.state.config.precision, "--matmul", a.state.config.matmul};
+    settled_ = {"--precision", to_string(a.state.info.precision), "--matmul", to_string(a.state.info.matmul)};
     train_first_part();
     train("resumed", "resumed", {"--resume", "auto", "--stop-after", std::to_string(options_.more)});
     return compare(a, newest("resumed"));
@@ -106,7 +107,7 @@ class Proof {
     words.insert(words.end(), {"--output-dir", dir_.file(run), "--dry-run=false"});
     words.insert(words.end(), settled_.begin(), settled_.end());
     words.insert(words.end(), more.begin(), more.end());
-    std::string line = part + ": gradstep";
+    std::string line = part + ": " + program().name;
     for (const std::string& word : words) line += " " + word;
     say(line);
     if (stop_.requested()) throw Stopped();

@@ -9,10 +9,6 @@
 #include <set>
 #include <system_error>
 
-#include "gradstep/base/error.h"
-#include "io/safetensors_image.h"
-#include "io/write_file.h"
-#include "report/format.h"
 #include "checkpoint/checkpoint_files.h"
 #include "checkpoint/disk_room.h"
 #include "checkpoint/finite.h"
@@ -20,6 +16,10 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/model_metadata.h"
 #include "checkpoint/state_json.h"
+#include "gradstep/base/error.h"
+#include "io/safetensors_image.h"
+#include "io/write_file.h"
+#include "report/format.h"
 
 namespace gradstep {
 namespace {

@@ -16,12 +16,12 @@
 #include <utility>
 
 #include "base/out_of_memory.h"
-#include "gradstep/base/error.h"
-#include "gradstep/checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/leftover.h"
 #include "checkpoint/staging.h"
+#include "gradstep/base/error.h"
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep {
 namespace {

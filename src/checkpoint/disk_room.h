@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "gradstep/io/file_system.h"
 #include "gradstep/checkpoint/checkpointer.h"
+#include "gradstep/io/file_system.h"
 
 namespace gradstep {
 

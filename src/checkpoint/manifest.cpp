@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 
-#include "gradstep/io/hash.h"
+#include "checkpoint/json_object.h"
 #include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/io/hash.h"
 #include "io/read_file.h"
 #include "report/json_text.h"
-#include "checkpoint/json_object.h"
 
 namespace gradstep {
 namespace {

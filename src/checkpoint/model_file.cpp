@@ -3,9 +3,9 @@
 
 #include <torch/torch.h>
 
-#include "gradstep/base/error.h"
 #include "checkpoint/copy_by_name.h"
 #include "checkpoint/model_metadata.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 NamedTensors model_tensors(const torch::nn::Module& module) {

@@ -45,6 +45,7 @@ class MetadataReader {
     if (error == std::errc() && end == value.data() + value.size()) return result;
     throw CheckpointError(path_ + ": metadata gradstep." + key + " is \"" + value + "\", not a number");
   }
+
  private:
   std::string path_;
   const Metadata& metadata_;

@@ -15,9 +15,9 @@
 #include <fstream>
 #include <system_error>
 
+#include "checkpoint/leftover.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
-#include "checkpoint/leftover.h"
 
 namespace gradstep {
 namespace {

@@ -9,17 +9,17 @@
 #include <system_error>
 #include <tuple>
 
-#include "gradstep/base/error.h"
-#include "gradstep/io/hash.h"
-#include "gradstep/io/safetensors.h"
-#include "gradstep/checkpoint/checkpoint.h"
-#include "io/read_file.h"
-#include "io/safetensors_header.h"
-#include "io/safetensors_image.h"
 #include "checkpoint/checkpoint_files.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/model_metadata.h"
 #include "checkpoint/state_json.h"
+#include "gradstep/base/error.h"
+#include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/io/hash.h"
+#include "gradstep/io/safetensors.h"
+#include "io/read_file.h"
+#include "io/safetensors_header.h"
+#include "io/safetensors_image.h"
 
 namespace gradstep {
 namespace {

@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "base/number_text.h"
+#include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "io/safetensors_header.h"
 #include "io/safetensors_image.h"
 #include "report/json_text.h"
-#include "checkpoint/manifest.h"
 
 namespace gradstep {
 namespace {

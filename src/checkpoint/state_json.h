@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gradstep/checkpoint/train_state.h"
 #include "checkpoint/json_object.h"
+#include "gradstep/checkpoint/train_state.h"
 
 namespace gradstep {
 

@@ -5,10 +5,10 @@
 
 #include <map>
 
+#include "checkpoint/copy_by_name.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
-#include "checkpoint/copy_by_name.h"
 
 namespace gradstep {
 namespace {

@@ -77,14 +77,13 @@ std::string canonical_key(std::string key, const std::vector<FlagInfo>& flags, c
     known.insert(known.end(), flag.aliases.begin(), flag.aliases.end());
   }
   const std::string hint = did_you_mean(key, known);
-  throw ConfigError(where + ": unknown key " + key +
-                    (hint.empty() ? "; gradstep train --help lists the keys" : hint));
+  throw ConfigError(where + ": unknown key " + key + (hint.empty() ? "; train --help lists the keys" : hint));
 }
 
 }  // namespace
 
-std::vector<Setting> read_config_file(const std::string& path, const std::vector<FlagInfo>& flags) {
-  std::vector<Setting> settings;
+std::vector<GivenSetting> read_config_file(const std::string& path, const std::vector<FlagInfo>& flags) {
+  std::vector<GivenSetting> settings;
   for (const auto& [name, node] : parse(path)) {
     const std::string given(name.str());
     const std::string where = place(path, node.source());
@@ -94,7 +93,7 @@ std::vector<Setting> read_config_file(const std::string& path, const std::vector
       throw ConfigError(where + ": " + given +
                         " is a table, a list or a date; give one number, text, true or false");
     }
-    for (const Setting& earlier : settings) {
+    for (const GivenSetting& earlier : settings) {
       if (earlier.key == key)
         throw ConfigError(where + ": " + given + " is given twice; see " + earlier.where);
     }

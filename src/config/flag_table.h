@@ -12,28 +12,10 @@
 #include <vector>
 
 #include "base/number_text.h"
-#include "gradstep/run/job.h"
 #include "config/run_config.h"
+#include "gradstep/config/flags.h"
 
 namespace gradstep {
-
-enum class ValueKind { kSwitch, kInteger, kReal, kText };
-
-// What a reader sees of a flag, whatever settings struct it fills.
-struct FlagInfo {
-  std::string key{};  // "batch_size": the key of the config file; the flag is --batch-size
-  OnResume on_resume = OnResume::kRefused;
-  std::string group{};                 // heading in the help
-  char short_name = 0;                 // 'b'; 0: none
-  std::string metavar{};               // "N"; empty: a switch
-  std::string help{};                  // one or two sentences without the default
-  std::vector<std::string> aliases{};  // other keys: "learning_rate"
-  std::string default_text{};          // shown as the default; empty: what the default-made settings say
-  ValueKind kind = ValueKind::kText;   // set by the makers below, as is the next
-  std::string expects{};               // "a whole number of at least 1": behind "must be" in complaints
-
-  [[nodiscard]] bool is_switch() const { return kind == ValueKind::kSwitch; }
-};
 
 // A flag of the settings struct Config.
 template <class Config>
@@ -70,8 +52,18 @@ struct RealRange {
 // "--lr '12x': must be a number of at least 0"; `name` is the flag, variable or key as the user wrote it.
 [[nodiscard]] std::string complaint(const std::string& name, const std::string& text, const FlagInfo& info);
 
-// The flags of `train`, in the order of the help: every field of RunConfig once.
+// The flags of `train` that every program has, in the order of the help: every field of RunConfig once, but
+// dataset and model, whose choices the program's recipes give.
 [[nodiscard]] const std::vector<Flag<RunConfig>>& train_flags();
+
+// The flag over the settings that it fills, which must outlive it.
+template <class Config>
+[[nodiscard]] BoundFlag bind_flag(const Flag<Config>& flag, Config& config) {
+  return {.info = flag.info,
+          .set = [&config, set = flag.set](const std::string& text) { return set(config, text); },
+          .get = [&config, get = flag.get] { return get(config); },
+          .valid = [&config, valid = flag.valid] { return valid(config); }};
+}
 
 // ---- Makers: a flag from the member that it fills ----
 

@@ -13,9 +13,7 @@ namespace {
 constexpr double kNoLimit = 1e300;
 
 bool is_key(const std::string& key) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  };
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !key.empty() && std::ranges::all_of(key, fits) && key[0] != '_';
 }
 
@@ -62,6 +60,15 @@ Flags::Entry& Flags::Entry::range(double min, double max) {
   return *this;
 }
 
+Flags::Entry& Flags::Entry::below(double limit) {
+  const RealRange range{.min = 0, .max = limit, .max_included = false};
+  narrow(flag_, expectation(range), [range](const std::string& text) {
+    const auto value = parse_real(text);
+    return value && in_range(*value, range);
+  });
+  return *this;
+}
+
 Flags::Entry& Flags::Entry::choices(std::vector<std::string> texts) {
   std::string expects = expectation(texts);
   narrow(flag_, std::move(expects), [texts = std::move(texts)](const std::string& text) {
@@ -105,12 +112,9 @@ Flags::Entry& Flags::keep(BoundFlag flag) {
 }
 
 Flags::Entry& Flags::add(const std::string& key, int64_t& value, const std::string& help) {
-  return keep(bind({.key = key,
-                    .metavar = "N",
-                    .help = help,
-                    .kind = ValueKind::kInteger,
-                    .expects = "a whole number"},
-                   value, parse_integer, [](int64_t number) { return std::to_string(number); }));
+  return keep(bind(
+      {.key = key, .metavar = "N", .help = help, .kind = ValueKind::kInteger, .expects = "a whole number"},
+      value, parse_integer, [](int64_t number) { return std::to_string(number); }));
 }
 
 Flags::Entry& Flags::add(const std::string& key, double& value, const std::string& help) {
@@ -125,9 +129,10 @@ Flags::Entry& Flags::add(const std::string& key, bool& value, const std::string&
 }
 
 Flags::Entry& Flags::add(const std::string& key, std::string& value, const std::string& help) {
-  return keep(bind({.key = key, .metavar = "TEXT", .help = help, .expects = "text"}, value,
-                   [](const std::string& text) { return std::optional(text); },
-                   [](const std::string& text) { return text; }));
+  return keep(bind(
+      {.key = key, .metavar = "TEXT", .help = help, .expects = "text"}, value,
+      [](const std::string& text) { return std::optional(text); },
+      [](const std::string& text) { return text; }));
 }
 
 std::vector<BoundFlag> Flags::bound() const {

@@ -1,6 +1,6 @@
 // The flags that keep a run alive: numbers that go wrong, checkpoints, limits of time.
-#include "gradstep/base/error.h"
 #include "config/train_flags.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
@@ -41,7 +41,7 @@ Flag<RunConfig> interval_flag(FlagInfo info, Interval RunConfig::* field) {
       [](const Interval& value) { return value.value == 0 || interval_from(to_string(value)) == value; });
 }
 
-void add_trouble_flags(Flags& flags) {
+void add_trouble_flags(TrainFlags& flags) {
   flags.push_back(
       choice_flag({.key = "on_nonfinite",
                    .on_resume = OnResume::kWarned,
@@ -76,7 +76,7 @@ void add_trouble_flags(Flags& flags) {
                                &RunConfig::max_rollbacks, kCountOrZero));
 }
 
-void add_checkpoint_flags(Flags& flags) {
+void add_checkpoint_flags(TrainFlags& flags) {
   flags.push_back(text_flag(
       {.key = "resume",
        .on_resume = OnResume::kNotCompared,

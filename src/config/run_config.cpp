@@ -2,10 +2,9 @@
 // no torch
 #include "config/run_config.h"
 
-
 #include "base/number_text.h"
-#include "gradstep/base/error.h"
 #include "config/flag_table.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
@@ -88,17 +87,15 @@ void check_warmup(int64_t warmup_steps, int64_t total_updates) {
          " updates of the whole run; lower --warmup-steps (0: none) or train longer");
 }
 
-std::string resolved_config_toml(const RunConfig& config, const std::string& version,
-                                 const std::string& git_commit) {
+std::string config_toml(const std::vector<std::pair<FlagInfo, std::string>>& settings,
+                        const std::string& version, const std::string& git_commit) {
   std::string text =
       "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
   text += "# gradstep " + version + ", commit " + git_commit + "\n";
   std::string group;
-  for (const Flag<RunConfig>& flag : train_flags()) {
-    // The two exclude each other, so only the one in force may stand in the file.
-    if (flag.info.key == "grad_accum_steps" && config.global_batch_size) continue;
-    if (flag.info.group != group) text += "\n# " + (group = flag.info.group) + "\n";
-    text += flag.info.key + " = " + toml_value(flag.info.kind, flag.get(config)) + "\n";
+  for (const auto& [info, value] : settings) {
+    if (info.group != group) text += "\n# " + (group = info.group) + "\n";
+    text += info.key + " = " + toml_value(info.kind, value) + "\n";
   }
   return text;
 }

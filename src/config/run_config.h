@@ -5,22 +5,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gradstep/base/interval.h"
+#include "gradstep/config/flags.h"
 
 namespace gradstep {
 
 struct RunConfig {
   // Data
-  std::string dataset = "fashion-mnist";
-  std::string data_dir{};  // empty: default_data_dir(dataset)
+  std::string dataset{};  // one of the program's data sets
   double val_fraction =
       0;  // of the training set, for evaluation instead of the test set; 0: use the test set
+  std::string order = "shuffled";  // shuffled, sequential
   int64_t workers = 1;
   // Model
-  std::string model = "mlp";
-  int64_t hidden = 256;
-  double dropout = 0;
+  std::string model{};  // one of the program's models
   // Length and batch
   std::optional<int64_t> epochs{};     // 1 where max_steps is not given either
   std::optional<int64_t> max_steps{};  // updates
@@ -42,8 +43,7 @@ struct RunConfig {
   std::string sched = "cosine";  // cosine, linear, constant
   int64_t warmup_steps = 100;    // updates
   double clip_grad = 0;          // 0: off
-  double label_smoothing = 0;
-  double ema = 0;  // decay of the moving average of the parameters; 0: off
+  double ema = 0;                // decay of the moving average of the parameters; 0: off
   // Numbers that go wrong
   std::string on_nonfinite = "skip";  // skip, stop, rollback
   std::string on_spike = "off";       // off, skip, stop, rollback
@@ -92,8 +92,8 @@ void validate(const RunConfig& config);
 void check_warmup(int64_t warmup_steps, int64_t total_updates);
 
 // The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git
-// commit in its first lines. `gradstep train --config` reads it back to the same settings.
-[[nodiscard]] std::string resolved_config_toml(const RunConfig& config, const std::string& version,
-                                               const std::string& git_commit);
+// commit in its first lines. `train --config` reads it back to the same settings.
+[[nodiscard]] std::string config_toml(const std::vector<std::pair<FlagInfo, std::string>>& settings,
+                                      const std::string& version, const std::string& git_commit);
 
 }  // namespace gradstep

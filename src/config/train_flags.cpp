@@ -2,16 +2,12 @@
 // keep_alive_flags.cpp.
 #include "config/train_flags.h"
 
-#include "gradstep/base/error.h"
-#include "gradstep/data/dataset.h"
-#include "gradstep/model/registry.h"
 #include "base/byte_count.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
 
-constexpr char kData[] = "Data";
-constexpr char kModel[] = "Model";
 constexpr char kLength[] = "Length and batch";
 constexpr char kOptimizer[] = "Optimizer";
 constexpr char kSchedule[] = "Schedule";
@@ -30,31 +26,22 @@ Flag<RunConfig> device_flag(FlagInfo info) {
   return text_flag(std::move(info), &RunConfig::device, "auto, cpu, cuda or cuda:N", is_device_text);
 }
 
-void add_data(Flags& flags) {
-  flags.push_back(choice_flag({.key = "dataset",
-                               .group = kData,
-                               .metavar = "NAME",
-                               .help = "Data set: " + expectation(dataset_names()) + "."},
-                              &RunConfig::dataset, dataset_names()));
-  flags.push_back(
-      text_flag({.key = "data_dir",
-                 .on_resume = OnResume::kFree,
-                 .group = kData,
-                 .metavar = "DIR",
-                 .help = "Folder with the files of the data set.",
-                 .aliases = {"data_path"},
-                 .default_text = "the Debian package's folder for fashion-mnist, else data/<name>"},
-                &RunConfig::data_dir));
+void add_data(TrainFlags& flags) {
   flags.push_back(real_flag(
       {.key = "val_fraction",
-       .group = kData,
+       .group = kDataGroup,
        .metavar = "X",
        .help = "Part of the training set to split off for evaluation; 0: evaluate on the test set."},
       &RunConfig::val_fraction, kBelowOne));
+  flags.push_back(choice_flag({.key = "order",
+                               .group = kDataGroup,
+                               .metavar = "NAME",
+                               .help = "Order of the samples: shuffled anew in every epoch, or sequential."},
+                              &RunConfig::order, {"shuffled", "sequential"}));
   flags.push_back(
       integer_flag({.key = "workers",
                     .on_resume = OnResume::kFree,
-                    .group = kData,
+                    .group = kDataGroup,
                     .short_name = 'j',
                     .metavar = "N",
                     .help = "Threads that prepare windows ahead; 0: none. The order never depends on it.",
@@ -62,23 +49,7 @@ void add_data(Flags& flags) {
                    &RunConfig::workers, {.min = 0, .max = 1024}));
 }
 
-void add_model(Flags& flags) {
-  flags.push_back(choice_flag({.key = "model",
-                               .group = kModel,
-                               .metavar = "NAME",
-                               .help = "Model to train: " + expectation(model_names()) + "."},
-                              &RunConfig::model, model_names()));
-  flags.push_back(
-      integer_flag({.key = "hidden", .group = kModel, .metavar = "N", .help = "Width of the hidden layer."},
-                   &RunConfig::hidden, {.min = 1, .max = 1'000'000}));
-  flags.push_back(real_flag({.key = "dropout",
-                             .group = kModel,
-                             .metavar = "X",
-                             .help = "Probability that a hidden unit is dropped in training."},
-                            &RunConfig::dropout, kBelowOne));
-}
-
-void add_length(Flags& flags) {
+void add_length(TrainFlags& flags) {
   flags.push_back(optional_integer_flag({.key = "epochs",
                                          .on_resume = OnResume::kNotCompared,
                                          .group = kLength,
@@ -117,7 +88,7 @@ void add_length(Flags& flags) {
                                         &RunConfig::global_batch_size, kCount));
 }
 
-void add_optimizer(Flags& flags) {
+void add_optimizer(TrainFlags& flags) {
   flags.push_back(choice_flag({.key = "opt",
                                .group = kOptimizer,
                                .metavar = "NAME",
@@ -180,16 +151,9 @@ void add_optimizer(Flags& flags) {
                  .help = "Largest norm of the whole gradient, scaled down to it where above; 0: off.",
                  .aliases = {"max_grad_norm"}},
                 &RunConfig::clip_grad, kNotNegative));
-  flags.push_back(
-      real_flag({.key = "label_smoothing",
-                 .on_resume = OnResume::kWarned,
-                 .group = kOptimizer,
-                 .metavar = "X",
-                 .help = "Share of the target that is spread evenly over the classes, in training only."},
-                &RunConfig::label_smoothing, {.min = 0, .max = 1}));
 }
 
-void add_ema(Flags& flags) {
+void add_ema(TrainFlags& flags) {
   flags.push_back(real_flag(
       {.key = "ema",
        .on_resume = OnResume::kWarned,
@@ -199,7 +163,7 @@ void add_ema(Flags& flags) {
       &RunConfig::ema, kBelowOne));
 }
 
-void add_schedule(Flags& flags) {
+void add_schedule(TrainFlags& flags) {
   flags.push_back(choice_flag({.key = "sched",
                                .group = kSchedule,
                                .metavar = "NAME",
@@ -217,7 +181,7 @@ void add_schedule(Flags& flags) {
                             &RunConfig::min_lr, kNotNegative));
 }
 
-void add_machine(Flags& flags) {
+void add_machine(TrainFlags& flags) {
   flags.push_back(
       choice_flag({.key = "precision",
                    .on_resume = OnResume::kWarned,
@@ -264,7 +228,7 @@ void add_machine(Flags& flags) {
                               &RunConfig::deterministic));
 }
 
-void add_output(Flags& flags) {
+void add_output(TrainFlags& flags) {
   flags.push_back(text_flag({.key = "output_dir",
                              .on_resume = OnResume::kFree,
                              .group = kOutput,
@@ -305,10 +269,9 @@ void add_output(Flags& flags) {
                               &RunConfig::dry_run));
 }
 
-Flags make_train_flags() {
-  Flags flags;
+TrainFlags make_train_flags() {
+  TrainFlags flags;
   add_data(flags);
-  add_model(flags);
   add_length(flags);
   add_optimizer(flags);
   add_ema(flags);
@@ -327,7 +290,7 @@ Flags make_train_flags() {
 }  // namespace
 
 const std::vector<Flag<RunConfig>>& train_flags() {
-  static const Flags flags = make_train_flags();
+  static const TrainFlags flags = make_train_flags();
   return flags;
 }
 

@@ -7,7 +7,11 @@
 
 namespace gradstep {
 
-using Flags = std::vector<Flag<RunConfig>>;
+using TrainFlags = std::vector<Flag<RunConfig>>;
+
+// Headings that recipes have flags under, too.
+inline constexpr char kDataGroup[] = "Data";
+inline constexpr char kModelGroup[] = "Model";
 
 // Large enough for any job, small enough that their products stay within 64 bits.
 inline constexpr IntegerRange kCount{.min = 1, .max = 1'000'000'000};
@@ -20,7 +24,7 @@ inline constexpr RealRange kBelowOne{.min = 0, .max = 1, .max_included = false};
 [[nodiscard]] Flag<RunConfig> interval_flag(FlagInfo info, Interval RunConfig::* field);
 
 // Groups of the help that are about what may happen to a run.
-void add_trouble_flags(Flags& flags);
-void add_checkpoint_flags(Flags& flags);
+void add_trouble_flags(TrainFlags& flags);
+void add_checkpoint_flags(TrainFlags& flags);
 
 }  // namespace gradstep

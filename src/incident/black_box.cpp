@@ -6,11 +6,11 @@
 #include <bit>
 
 #include "base/number_text.h"
+#include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/model_file.h"
 #include "gradstep/step/non_finite.h"
 #include "incident/black_box_json.h"
-#include "checkpoint/model_metadata.h"
 
 namespace gradstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "gradstep/base/error.h"
 #include "checkpoint/json_object.h"
 #include "checkpoint/state_json.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {

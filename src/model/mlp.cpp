@@ -3,6 +3,9 @@
 
 #include <torch/torch.h>
 
+#include "gradstep/model/normalize.h"
+#include "gradstep/model/tasks.h"
+
 namespace gradstep {
 
 MlpImpl::MlpImpl(const MlpOptions& options)
@@ -15,6 +18,18 @@ at::Tensor MlpImpl::forward(const at::Tensor& inputs) {
   x = at::relu(fc1_->forward(x));                                 // (n, hidden)
   if (options_.dropout > 0) x = at::dropout(x, options_.dropout, is_training());
   return fc2_->forward(x);  // (n, num_classes)
+}
+
+Task mlp_task(const MlpOptions& options, double label_smoothing) {
+  Task task = classification_task(
+      Mlp(options),
+      {.num_classes = options.num_classes, .label_smoothing = label_smoothing, .all_targets_count = true});
+  task.prepare = [](const Batch& batch) {
+    Batch prepared = batch;
+    prepared.inputs = normalize_bytes(batch.inputs).flatten(1);
+    return prepared;
+  };
+  return task;
 }
 
 }  // namespace gradstep

@@ -1,9 +1,8 @@
-// no torch
 // The entry point of the program gradstep.
 #include <cstdlib>
 
-#include "app/app.h"
 #include "gradstep/base/allocator.h"
+#include "program/recipes.h"
 
 namespace {
 
@@ -22,5 +21,5 @@ __attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(
 
 int main(int argc, char** argv) {
   gradstep::keep_freed_memory();
-  return gradstep::run_app(argc, argv);
+  return gradstep::gradstep_app().run(argc, argv);
 }

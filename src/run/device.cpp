@@ -10,10 +10,10 @@
 #include <system_error>
 #include <thread>
 
+#include "base/byte_count.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/base/memory_limit.h"
-#include "base/byte_count.h"
 
 namespace gradstep {
 namespace {
@@ -71,7 +71,8 @@ c10::Device configure_process(const ProcessOptions& options) {
   constexpr int64_t kSavers = 1;   // writes checkpoints
   set_threads(options.threads, std::max(options.num_workers, kReaders) + kSavers);
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
-  if (options.deterministic && device.is_cuda()) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  if (options.deterministic && device.is_cuda())
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (device.is_cpu()) limit_tensor_memory(tensor_memory_limit(options.memory_limit));
   at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
   return device;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/run/job.h"
+#include "gradstep/base/setting.h"
 #include "gradstep/checkpoint/train_state.h"
 
 namespace gradstep {
@@ -27,8 +27,8 @@ struct RunIdentity {
   std::string best_metric{};
 };
 
-// All that differs, in the order of the settings, free ones included. A setting that the checkpoint lacks had its
-// default.
+// All that differs, in the order of the settings, free ones included. A setting that the checkpoint lacks had
+// its default.
 [[nodiscard]] std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now);
 
 // Throws ConfigError naming each refused one with both values and the flag to go on, unless that was given

@@ -112,7 +112,8 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   plan.windows_per_epoch = sampler.windows_per_epoch();
   plan.last_window_samples = sampler.window_range(plan.windows_per_epoch - 1).size();
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world.size(), world.rank()).size();
-  plan.num_micro_batches = static_cast<int64_t>(micro_batches(on_this_rank, job.engine.micro_batch, false).size());
+  plan.num_micro_batches =
+      static_cast<int64_t>(micro_batches(on_this_rank, job.engine.micro_batch, false).size());
   plan.total_updates = length.total_updates;
   plan.ends = describe_end(job.length);
   plan.schedule = describe_schedule(job.engine.schedule);

@@ -28,8 +28,8 @@ struct RunLength {
            (max_epochs > 0 && elapsed.epochs >= static_cast<double>(max_epochs));
   }
 };
-// T = max_updates, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line 12).
-// With max_seconds alone there is no end but that.
+// T = max_updates, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line
+// 12). With max_seconds alone there is no end but that.
 [[nodiscard]] RunLength run_length(const JobLength& length, int64_t windows_per_epoch);
 
 // Says when something is due. What was done is told to it, so that what could not be done stays due.

@@ -25,15 +25,13 @@ RunSaver::RunSaver(FileSystem& file_system, const SavePolicy& policy, double max
       bytes_(bytes),
       num_saves_(num_saves) {
   if (output_dir_.empty()) return;
-  checkpointer_.emplace(file_system_,
-                        CheckpointerOptions{.output_dir = output_dir_, .keep = policy.keep});
+  checkpointer_.emplace(file_system_, CheckpointerOptions{.output_dir = output_dir_, .keep = policy.keep});
 }
 
 std::vector<std::string> RunSaver::check() {
   std::vector<std::string> warnings;
   if (!enabled()) return warnings;
-  const std::string room =
-      check_room(file_system_, output_dir_, bytes_, policy_.keep, num_saves_);
+  const std::string room = check_room(file_system_, output_dir_, bytes_, policy_.keep, num_saves_);
   require_writable(file_system_, output_dir_);
   if (!room.empty()) warnings.push_back(room);
   if (policy_.grace_seconds == 0 && max_seconds_ == 0) return warnings;

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "gradstep/report/sink.h"
-#include "gradstep/checkpoint/checkpointer.h"
-#include "gradstep/run/job.h"
 #include "checkpoint/disk_room.h"
+#include "gradstep/checkpoint/checkpointer.h"
+#include "gradstep/report/sink.h"
+#include "gradstep/run/job.h"
 
 namespace gradstep {
 

@@ -4,11 +4,11 @@
 #include <map>
 #include <string>
 
+#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/data/sampler.h"
 #include "gradstep/report/plan.h"
 #include "gradstep/report/sink.h"
 #include "gradstep/run/job.h"
-#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/step/engine.h"
 #include "run/best_tracker.h"
 #include "run/planner.h"

@@ -3,13 +3,13 @@
 
 #include <torch/torch.h>
 
+#include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/run/evaluator.h"
 #include "run/agreement.h"
 #include "run/black_box_writer.h"
 #include "run/drift.h"
-#include "checkpoint/model_metadata.h"
 #include "run/reporter.h"
 #include "run/resume.h"
 #include "run/row_clock.h"
@@ -31,6 +31,7 @@ class Trainer::Impl {
   [[nodiscard]] bool nothing_left() const { return length_reached() || run_.best.out_of_patience(); }
 
   RunSetup setup_;
+  std::vector<std::string> warnings_;
 
  private:
   void begin();
@@ -73,7 +74,6 @@ class Trainer::Impl {
   std::unique_ptr<Loader> loader_;
   std::optional<TrainState> resumed_;  // without tensors
   std::string resumed_from_;
-  std::vector<std::string> warnings_;
   std::vector<Event> first_events_;  // that resume() leaves for the sinks
   int64_t first_update_ = 0;         // of this start
   double window_seconds_ = 0;        // that the slowest recent window took
@@ -280,7 +280,8 @@ bool Trainer::Impl::has_exports() const {
     return !output_dir_.empty() &&
            exported_update(output_dir_ + "/" + name) == setup_.engine.counters().updates;
   };
-  return is_of_now("model.safetensors") && (!setup_.engine.ema().enabled() || is_of_now("model-ema.safetensors"));
+  return is_of_now("model.safetensors") &&
+         (setup_.job.engine.ema_decay == 0 || is_of_now("model-ema.safetensors"));
 }
 
 RunEnd Trainer::Impl::finish() {
@@ -327,7 +328,8 @@ EndReason Trainer::Impl::end_reason() const {
 }
 
 bool Trainer::Impl::measured_last_update() const {
-  return !setup_.job.data.test || (run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates);
+  return !setup_.job.data.test ||
+         (run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates);
 }
 
 bool Trainer::Impl::start_is_over() const {
@@ -337,11 +339,12 @@ bool Trainer::Impl::start_is_over() const {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
-  const std::vector<Drift> drifts = find_drift(state, {.settings = setup_.settings,
-                                                       .global_batch = setup_.sampler.global_batch(),
-                                                       .total_updates = setup_.length.total_updates,
-                                                       .dataset_fingerprint = setup_.job.data.train->fingerprint(),
-                                                       .best_metric = setup_.best_metric.name});
+  const std::vector<Drift> drifts =
+      find_drift(state, {.settings = setup_.settings,
+                         .global_batch = setup_.sampler.global_batch(),
+                         .total_updates = setup_.length.total_updates,
+                         .dataset_fingerprint = setup_.job.data.train->fingerprint(),
+                         .best_metric = setup_.best_metric.name});
   refuse_drift(drifts, found.path, setup_.job.accept_drift);
   const int64_t asked = setup_.job.engine.micro_batch;
   run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);

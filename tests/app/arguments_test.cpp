@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "gradstep/base/error.h"
+#include "support/gradstep_program.h"
 
-namespace gradstep {
+namespace gradstep::testing {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 using Flags = std::vector<std::pair<std::string, std::string>>;
 
@@ -121,4 +122,4 @@ TEST(Arguments, PositionalOnlyWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace gradstep
+}  // namespace gradstep::testing

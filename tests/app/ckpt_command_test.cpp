@@ -9,11 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "gradstep/base/error.h"
-#include "gradstep/io/safetensors.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
+#include "gradstep/io/safetensors.h"
 #include "support/failing_file_system.h"
 #include "support/full_state.h"
+#include "support/gradstep_program.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
@@ -143,9 +144,9 @@ TEST_F(Ckpt, TheFolderOfCheckpointsStandsForItsRun) {
 
 TEST_F(Ckpt, DiffOfEqualStates) {
   TrainState same = full_state(120);
-  same.config.output_dir = "/elsewhere";
-  same.config.log_interval = 3;
-  same.config.stop_after = 7;
+  same.settings["output_dir"] = "/elsewhere";
+  same.settings["log_interval"] = "3";
+  same.settings["stop_after"] = "7";
   same.seconds = 1;
   write(same, "other");
   EXPECT_THAT(output_of([&] { return run_ckpt_diff({.first = run(), .second = dir_.file("other")}); }),
@@ -155,7 +156,7 @@ TEST_F(Ckpt, DiffOfEqualStates) {
 
 TEST_F(Ckpt, DiffNamesSettingsCountersAndTensors) {
   TrainState other = full_state(120);
-  other.config.lr = 0.5;
+  other.settings["lr"] = "0.5";
   other.engine.counters.skipped_total = 12;
   other.optimizer[0].second = other.optimizer[0].second.clone();
   other.optimizer[0].second.view(-1)[4] += 0.5;
@@ -187,8 +188,7 @@ TEST_F(Ckpt, ExportedModelsLoadAndHoldTheTensors) {
   const std::string file = dir_.file("m.safetensors");
   EXPECT_THAT(output_of([&] { return run_ckpt_export({.path = run(), .file = file}); }),
               HasSubstr("m.safetensors: 4 tensors of " + checkpoint(120)));
-  const LoadedModel loaded = load_model(file);
-  EXPECT_EQ(loaded.info.update, 120);
+  EXPECT_EQ(read_model_file(file).info.update, 120);
   std::map<std::string, at::Tensor> found;
   for (const auto& [name, tensor] : read_safetensors(file).tensors) found[name] = tensor;
   for (const auto& [name, tensor] : state.model) EXPECT_TRUE(same_bytes(found.at(name), tensor)) << name;

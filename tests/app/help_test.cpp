@@ -7,12 +7,13 @@
 
 #include <sstream>
 
+#include "support/gradstep_program.h"
 #include "support/source_dir.h"
 
-namespace gradstep {
+namespace gradstep::testing {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Help, DocsAreUpToDate) {
   EXPECT_EQ(read_source_file("docs/cli.md"), markdown_help())
@@ -64,4 +65,4 @@ TEST(Help, FitsTheTerminal) {
 }
 
 }  // namespace
-}  // namespace gradstep
+}  // namespace gradstep::testing

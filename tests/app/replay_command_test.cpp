@@ -8,8 +8,10 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/incident/black_box.h"
+#include "support/gradstep_program.h"
 #include "support/idx_files.h"
 #include "support/message_of.h"
+#include "support/mlp.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
 
@@ -42,13 +44,12 @@ class ReplayCommand : public ::testing::Test {
     const StepReport report = engine.step(window);
     EXPECT_TRUE(report.skipped);
     BlackBox box = make_black_box(engine, window, report);
-    box.info = {.model = model, .dataset = train->spec(), .seed = 5};
-    box.config.dataset = "mnist";
-    box.config.data_dir = data.path();
-    box.config.val_fraction = val_fraction;
-    box.config.seed = 5;
-    box.config.threads = 1;
-    box.config.device = "cpu";
+    box.info = {.settings = {{"model", "mlp"}, {"hidden", "6"}, {"dropout", "0.5"}, {"dataset", "mnist"}}};
+    box.settings = {{"data_dir", data.path()},
+                    {"val_fraction", val_fraction > 0 ? "0.2" : "0"},
+                    {"seed", "5"},
+                    {"threads", "1"},
+                    {"device", "cpu"}};
     box.dataset_fingerprint = train->fingerprint();
     write_black_box(posix_file_system(), path(), box);
     return box;
@@ -92,7 +93,8 @@ TEST_F(ReplayCommand, OtherDataIsRefusedAndTheFolderMayBeGiven) {
   EXPECT_THAT(message_of<DataError>([&] { (void)run({.path = path()}); }),
               AllOf(HasSubstr("not those of the run"), HasSubstr("--data-dir")));
   (void)::testing::internal::GetCapturedStdout();
-  EXPECT_EQ(run({.path = path(), .data_dir = moved.path(), .device = "cpu", .threads = 1}).first, 0);
+  EXPECT_EQ(run({.path = path(), .data = {{"data_dir", moved.path()}}, .device = "cpu", .threads = 1}).first,
+            0);
 }
 
 }  // namespace

@@ -9,17 +9,27 @@
 #include <fstream>
 
 #include "gradstep/base/error.h"
+#include "support/gradstep_program.h"
 
-namespace gradstep {
+namespace gradstep::testing {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-class TrainSettingsTest : public testing::Test {
+// What came out, with the options of the recipes.
+struct Resolved : RunConfig {
+  std::map<std::string, std::string> texts{};
+  int64_t hidden = 0;
+  std::string toml{};
+  std::vector<std::string> warnings{};
+  bool operator==(const Resolved& other) const { return texts == other.texts; }
+};
+
+class TrainSettingsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string folder = (std::filesystem::temp_directory_path() / "gradstep_config_XXXXXX").string();
@@ -34,8 +44,15 @@ class TrainSettingsTest : public testing::Test {
     return path;
   }
 
-  [[nodiscard]] static RunConfig resolved(const Words& words, const Environment& environment = {}) {
-    return resolve_train_settings(parse_arguments(command("train"), words), environment).config;
+  [[nodiscard]] static Resolved resolved(const Words& words, const Environment& environment = {}) {
+    RunSettings settings(program().catalog);
+    Resolved result;
+    result.warnings = resolve_train_settings(parse_arguments(command("train"), words), environment, settings);
+    static_cast<RunConfig&>(result) = settings.config;
+    for (const Setting& setting : settings.texts({})) result.texts[setting.key] = setting.text;
+    result.hidden = std::stoll(result.texts.at("hidden"));
+    result.toml = settings.toml({});
+    return result;
   }
 
   [[nodiscard]] static std::string refusal(const Words& words, const Environment& environment = {}) {
@@ -62,7 +79,7 @@ TEST_F(TrainSettingsTest, FlagsOverEnvironmentOverFileOverDefault) {
   const Environment environment{{"GRADSTEP_BATCH_SIZE", "3"}, {"GRADSTEP_LR", "3"}};
   Words all = config;
   all.insert(all.end(), {"--batch-size", "4"});
-  const RunConfig both = resolved(all, environment);
+  const Resolved both = resolved(all, environment);
   EXPECT_EQ(both.batch_size, 4);  // flag
   EXPECT_EQ(both.lr, 3);          // environment
   EXPECT_EQ(both.hidden, 2);      // file
@@ -95,13 +112,13 @@ TEST_F(TrainSettingsTest, TheResolvedFileReadsBackToTheSameSettings) {
                                 {"--epochs", "3", "--eps", "1e-12", "--clip-grad", "1", "--quiet", "--device",
                                  "cuda:1", "--sched", "linear"}};
   for (const Words& job : jobs) {
-    const RunConfig config = resolved(job);
-    EXPECT_EQ(resolved({"-c", file(resolved_config_toml(config, "0.1.0", "abc"))}), config);
+    const Resolved config = resolved(job);
+    EXPECT_EQ(resolved({"-c", file(config.toml)}), config);
   }
 }
 
 TEST_F(TrainSettingsTest, TomlValuesOfEachKind) {
-  const RunConfig config = resolved(
+  const Resolved config = resolved(
       {"-c", file("lr = 1\nweight_decay = 1e-2\nbatch-size = 1_000\nhidden = \"64\"\ndecay_all = \"yes\"\n"
                   "log_interval = 0x10\nnum_workers = 3\nmax_steps = \"none\"\n")});
   EXPECT_EQ(config.lr, 1);
@@ -178,21 +195,21 @@ TEST_F(TrainSettingsTest, EnvironmentErrorsNameTheVariable) {
 }
 
 TEST_F(TrainSettingsTest, UnknownVariablesWarnWithTheNearest) {
-  const TrainSettings settings =
-      resolve_train_settings({}, {{"GRADSTEP_BATCHSIZE", "3"}, {"GRADSTEP_TENSORBOARD", "1"}});
+  const Resolved settings = resolved({}, {{"GRADSTEP_BATCHSIZE", "3"}, {"GRADSTEP_TENSORBOARD", "1"}});
   EXPECT_THAT(settings.warnings,
               ElementsAre("GRADSTEP_BATCHSIZE is not a variable of gradstep and is ignored; did you mean "
                           "GRADSTEP_BATCH_SIZE?",
                           "GRADSTEP_TENSORBOARD is not a variable of gradstep and is ignored"));
-  EXPECT_EQ(settings.config, resolved({}));
+  EXPECT_EQ(settings, resolved({}));
 }
 
 TEST_F(TrainSettingsTest, ReadsTheEnvironmentOfTheProcess) {
   ASSERT_EQ(setenv("GRADSTEP_HIDDEN", "7=8", 1), 0);
   const Environment environment = gradstep_environment();
   unsetenv("GRADSTEP_HIDDEN");
-  EXPECT_THAT(environment, testing::Contains(std::pair<std::string, std::string>("GRADSTEP_HIDDEN", "7=8")));
-  for (const auto& [name, text] : environment) EXPECT_THAT(name, testing::StartsWith("GRADSTEP_"));
+  EXPECT_THAT(environment,
+              ::testing::Contains(std::pair<std::string, std::string>("GRADSTEP_HIDDEN", "7=8")));
+  for (const auto& [name, text] : environment) EXPECT_THAT(name, ::testing::StartsWith("GRADSTEP_"));
 }
 
 TEST_F(TrainSettingsTest, AccumulationAndGlobalBatchSizeExcludeEachOther) {
@@ -223,4 +240,4 @@ TEST_F(TrainSettingsTest, NumbersThatDoNotParseWhole) {
 }
 
 }  // namespace
-}  // namespace gradstep
+}  // namespace gradstep::testing

@@ -8,15 +8,16 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
-#include "gradstep/io/hash.h"
-#include "gradstep/checkpoint/model_file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/state_json.h"
+#include "gradstep/base/error.h"
+#include "gradstep/base/machine.h"
+#include "gradstep/checkpoint/model_file.h"
+#include "gradstep/io/hash.h"
 #include "support/failing_file_system.h"
 #include "support/full_state.h"
 #include "support/message_of.h"
+#include "support/mlp.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
 
@@ -66,11 +67,9 @@ TEST_F(Checkpoint, RoundTrip) {
   verify_checkpoint(path(120));
   const TrainState read = read_checkpoint(path(120));
   expect_same(read, written);
-  const ModelInfo& info = read.info;
-  EXPECT_EQ(info.model.hidden, 2);
-  EXPECT_EQ(info.dataset.input_shape, (std::vector<int64_t>{1, 3}));
-  EXPECT_EQ(info.seed, 18446744073709551615U);
-  EXPECT_EQ(info.update, 120);
+  EXPECT_EQ(read.info.settings, written.info.settings);
+  EXPECT_EQ(read.info.precision, written.info.precision);
+  EXPECT_EQ(read.info.update, 120);
   EXPECT_FALSE(read.model[0].second.is_alias_of(written.model[0].second));
 }
 
@@ -102,14 +101,16 @@ TEST_F(Checkpoint, LiveTensorsOfAModelAndSharedOnes) {
 TEST_F(Checkpoint, ItsModelFileIsAModel) {
   TrainState state = full_state();
   torch::manual_seed(0);
-  const Task task = make_task(state.info.model, state.info.dataset);
+  const Task task = make_task({.hidden = 2}, {"mnist", {1, 3}, 4});
   state.model.clear();
   for (const auto& item : task.module->named_parameters()) state.model.emplace_back(item.key(), item.value());
   state.optimizer.clear();
   state.ema.clear();
   write(state);
-  const LoadedModel loaded = load_model(path(120) + "/model.safetensors");
-  EXPECT_TRUE(torch::equal(loaded.task.module->named_parameters()["fc1.weight"], state.model[0].second));
+  const std::string file = path(120) + "/model.safetensors";
+  const Task loaded = make_task({.hidden = 2}, {"mnist", {1, 3}, 4});
+  load_model(file, read_model_file(file), *loaded.module);
+  EXPECT_TRUE(torch::equal(loaded.module->named_parameters()["fc1.weight"], state.model[0].second));
 }
 
 TEST_F(Checkpoint, SummaryHasAllButTensors) {
@@ -120,7 +121,7 @@ TEST_F(Checkpoint, SummaryHasAllButTensors) {
   EXPECT_THAT(read.optimizer, IsEmpty());
   EXPECT_EQ(read.engine.counters.updates, 120);
   EXPECT_EQ(read.best_eval, written.best_eval);
-  EXPECT_EQ(read.info.dataset.name, "mnist");
+  EXPECT_EQ(read.info.settings.at("dataset"), "mnist");
   std::filesystem::resize_file(path(120) + "/optimizer.safetensors", 10);
   EXPECT_THROW((void)read_checkpoint_summary(path(120)), CheckpointError);
 }
@@ -264,7 +265,7 @@ TEST(CompareStates, NamesWhatDiffers) {
   // None of these counts.
   b.seconds = 1;
   b.version = "x";
-  b.config.output_dir = "x";
+  b.settings["output_dir"] = "x";
   b.report_positions.clear();
   b.last_eval->time_eval = 9;
   const std::vector<StateDifference> found = compare_states(a, b);

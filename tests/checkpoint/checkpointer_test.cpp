@@ -78,8 +78,8 @@ TEST_F(CheckpointerTest, F5_WhatChangesAfterSaveReturnedIsNotInTheFile) {
   EXPECT_EQ(outcome_of(checkpointer).error, "");
   EXPECT_FALSE(checkpointer.in_flight());
   EXPECT_TRUE(is(newest(), state_at(120)));
-  const LoadedModel best = load_model(dir_.file("best.safetensors"));
-  EXPECT_TRUE(same_bytes(copies(model_tensors(*best.task.module)), copies(state_at(120).model)));
+  const NamedTensors model = state_at(120).model;
+  EXPECT_TRUE(same_bytes(tensors_of(dir_.file("best.safetensors"), model), copies(model)));
 }
 
 // Views, other types and empty tensors are copied as well as plain ones.
@@ -167,11 +167,11 @@ TEST_F(CheckpointerTest, ExportsAndTheirAveragesLoad) {
   const TrainState state = state_at(120);
   ASSERT_EQ(save_and_wait(checkpointer, state, {.best = true, .export_model = true}).error, "");
   for (const std::string name : {"best", "model"}) {
-    const LoadedModel model = load_model(dir_.file(name + ".safetensors"));
-    EXPECT_TRUE(same_bytes(copies(model_tensors(*model.task.module)), copies(state.model))) << name;
-    EXPECT_EQ(model.info.update, 120);
-    const LoadedModel averaged = load_model(dir_.file(name + "-ema.safetensors"));
-    EXPECT_TRUE(same_bytes(copies(model_tensors(*averaged.task.module)), copies(state.ema))) << name;
+    const std::string file = dir_.file(name + ".safetensors");
+    EXPECT_TRUE(same_bytes(tensors_of(file, state.model), copies(state.model))) << name;
+    EXPECT_EQ(read_model_file(file).info.update, 120);
+    EXPECT_TRUE(same_bytes(tensors_of(dir_.file(name + "-ema.safetensors"), state.ema), copies(state.ema)))
+        << name;
   }
   EXPECT_EQ(dir_.num_entries(), 5);
 }

@@ -1,6 +1,5 @@
 // no torch
-// The flag table and RunConfig: numbers from text, limits, combinations, intervals, and the resolved config
-// file.
+// The flag table and RunConfig: numbers from text, limits, combinations and intervals.
 #include "config/run_config.h"
 
 #include <gmock/gmock.h>
@@ -11,11 +10,8 @@
 #include <set>
 
 #include "base/number_text.h"
-#include "gradstep/base/error.h"
-#include "gradstep/data/dataset.h"
-#include "gradstep/model/registry.h"
 #include "config/flag_table.h"
-#include "support/source_dir.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
@@ -49,18 +45,6 @@ std::string refusal_with(Change change) {
   return refusal(config);
 }
 
-TEST(FlagTable, TheKeysAreFrozen) {
-  std::string keys;
-  for (const Flag<RunConfig>& each : train_flags()) {
-    keys += each.info.key;
-    for (const std::string& alias : each.info.aliases) keys += " " + alias;
-    keys += "\n";
-  }
-  EXPECT_EQ(keys, read_source_file("tests/golden/config_keys.txt"))
-      << "a key that users have in their files was renamed or removed, or a new one needs a line in the "
-         "golden file";
-}
-
 TEST(FlagTable, NamesAreUniqueAndEachFlagIsExplained) {
   std::set<std::string> names;
   std::set<char> short_names;
@@ -89,8 +73,8 @@ TEST(FlagTable, WhatTheGetterWritesTheSetterTakesBack) {
 TEST(FlagTable, EachFlagChangesTheSettingsInItsOwnWay) {
   for (const Flag<RunConfig>& each : train_flags()) {
     bool changed = false;
-    for (const char* text : {"true", "7", "0.5", "7s", "mnist", "sgd", "linear", "bf16", "onednn", "cuda:1",
-                             "rollback", "continue", "val_loss"}) {
+    for (const char* text : {"true", "7", "0.5", "7s", "sequential", "sgd", "linear", "bf16", "onednn",
+                             "cuda:1", "rollback", "continue", "val_loss"}) {
       RunConfig config;
       if (!each.set(config, text) || config == RunConfig{}) continue;
       changed = true;
@@ -101,21 +85,7 @@ TEST(FlagTable, EachFlagChangesTheSettingsInItsOwnWay) {
       }
       break;
     }
-    // The one model there is has no other to change to.
-    EXPECT_EQ(changed, each.info.key != "model") << each.info.key;
-  }
-}
-
-TEST(FlagTable, KnowsTheDataSetsAndModelsThereAre) {
-  for (const std::string& name : dataset_names()) {
-    RunConfig config;
-    EXPECT_TRUE(flag("dataset").set(config, name)) << name;
-    EXPECT_THAT(flag("dataset").info.help, HasSubstr(name));
-  }
-  for (const std::string& name : model_names()) {
-    RunConfig config;
-    EXPECT_TRUE(flag("model").set(config, name)) << name;
-    EXPECT_THAT(flag("model").info.help, HasSubstr(name));
+    EXPECT_TRUE(changed) << each.info.key;
   }
 }
 
@@ -196,11 +166,7 @@ TEST(Validate, RefusesWhatIsOutOfRange) {
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.global_batch_size = 0; }),
               HasSubstr("--global-batch-size '0'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.val_fraction = 1; }), HasSubstr("--val-fraction '1'"));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.dropout = 1; }), HasSubstr("--dropout '1'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.beta2 = 1; }), HasSubstr("--beta2 '1'"));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.label_smoothing = 1.5; }),
-              HasSubstr("--label-smoothing '1.5'"));
-  EXPECT_EQ(refusal_with([](RunConfig& c) { c.label_smoothing = 1; }), "");
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.workers = -1; }), HasSubstr("--workers '-1'"));
   EXPECT_THAT(refusal_with([](RunConfig& c) { c.device = "tpu"; }), HasSubstr("--device 'tpu'"));
   EXPECT_THAT(refusal_with([=](RunConfig& c) { c.lr = nan; }), HasSubstr("--lr 'nan'"));
@@ -277,28 +243,6 @@ TEST(Interval, RefusesEverythingElse) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("'" + std::string(bad) + "'"), HasSubstr("1ep")));
     }
   }
-}
-
-TEST(ResolvedConfig, SaysVersionAndCommit) {
-  EXPECT_THAT(resolved_config_toml({}, "1.2.3", "abc"), HasSubstr("# gradstep 1.2.3, commit abc\n"));
-}
-
-TEST(ResolvedConfig, WritesValuesAsToml) {
-  RunConfig config{
-      .data_dir = "a\"b\\c\n", .max_steps = 5, .lr = 1, .seed = std::numeric_limits<uint64_t>::max()};
-  const std::string text = resolved_config_toml(config, "", "");
-  EXPECT_THAT(text, HasSubstr("data_dir = \"a\\\"b\\\\c\\u000A\"\n"));
-  EXPECT_THAT(text, HasSubstr("max_steps = 5\n"));
-  EXPECT_THAT(text, HasSubstr("epochs = \"none\"\n"));
-  EXPECT_THAT(text, HasSubstr("lr = 1.0\n"));
-  EXPECT_THAT(text, HasSubstr("nesterov = false\n"));
-  EXPECT_THAT(text, HasSubstr("seed = \"18446744073709551615\"\n"));
-}
-
-TEST(ResolvedConfig, HoldsOneOfTheTwoThatExcludeEachOther) {
-  EXPECT_THAT(resolved_config_toml({}, "", ""), HasSubstr("\ngrad_accum_steps = 4\n"));
-  EXPECT_THAT(resolved_config_toml({.global_batch_size = 128}, "", ""),
-              AllOf(HasSubstr("\nglobal_batch_size = 128\n"), Not(HasSubstr("grad_accum_steps"))));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class BlackBoxWriterTest : public ::testing::Test {
   const StepReport spike_{.loss = 9, .spike = "loss 9"};
   const StepReport bad_{.loss = std::nan("")};
   SmallRun run_;
-  RunSetup setup_{run_.config, solo()};
+  RunSetup setup_{run_.job(), solo()};
   RunProgress progress_{setup_};
   Window window_ = progress_.make_loader()->next();
   Reporter reporter_{run_.sink, /*writes=*/true};

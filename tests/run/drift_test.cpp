@@ -4,34 +4,43 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/run_settings.h"
 #include "gradstep/base/error.h"
+#include "support/gradstep_program.h"
 
-namespace gradstep {
+namespace gradstep::testing {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 TrainState stored() {
+  RunSettings settings(program().catalog);
+  settings.config.precision = "bf16";
   TrainState state;
-  state.config.precision = "bf16";
-  state.config.matmul = "onednn";
+  for (const Setting& setting : settings.texts({})) state.settings[setting.key] = setting.text;
   state.global_batch = 128;
   state.total_updates = 469;
   state.dataset_fingerprint = "abc";
+  state.best_metric = "val_acc";
   return state;
 }
 
 struct Now {
-  RunConfig config = stored().config;
+  std::shared_ptr<RunSettings> settings = std::make_shared<RunSettings>(program().catalog);
+  RunConfig& config = settings->config;
   int64_t global_batch = 128;
   int64_t total_updates = 469;
   std::string fingerprint = "abc";
+  std::string best_metric = "val_acc";
+
+  Now() { config.precision = "bf16"; }
 
   [[nodiscard]] std::vector<Drift> drift() const {
-    return find_drift(stored(), {config, global_batch, total_updates, fingerprint});
+    const Settings texts = settings->texts({});
+    return find_drift(stored(), {texts, global_batch, total_updates, fingerprint, best_metric});
   }
   // Empty: goes on.
   [[nodiscard]] std::string refusal(bool accept = false) const {
@@ -60,7 +69,8 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
   EXPECT_THAT(refused([](Now& now) { now.config.seed = 7; }), HasSubstr("seed was 0, is 7"));
   EXPECT_THAT(refused([](Now& now) { now.global_batch = 256; }),
               HasSubstr("--global-batch-size) was 128, is 256"));
-  EXPECT_THAT(refused([](Now& now) { now.config.hidden = 64; }), HasSubstr("hidden was 256, is 64"));
+  EXPECT_THAT(refused([](Now& now) { now.settings->set("hidden", "64", ""); }),
+              HasSubstr("hidden was 256, is 64"));
   EXPECT_THAT(refused([](Now& now) { now.total_updates = 938; }),
               HasSubstr("updates of the run (--epochs, --max-steps) was 469, is 938"));
   EXPECT_THAT(refused([](Now& now) { now.config.sched = "linear"; }),
@@ -91,14 +101,15 @@ TEST(Drift, PathsAndIntervalsAreFreeAndFlagsOfOneStartDoNotCount) {
   now.config.save_interval = {5, Interval::Unit::kUpdates};
   ASSERT_EQ(now.drift().size(), 4U);
   for (const Drift& drift : now.drift()) EXPECT_EQ(drift.kind, OnResume::kFree) << drift.key;
-  now = {};
-  now.config.resume = "auto";
-  now.config.accept_drift = true;
-  now.config.stop_after = 3;
-  now.config.max_time = 60;
-  now.config.grace = 3;
-  now.config.quiet = true;
-  EXPECT_THAT(now.drift(), IsEmpty());
+  Now other;
+  other.config.resume = "auto";
+  other.config.accept_drift = true;
+  other.config.stop_after = 3;
+  other.config.max_time = 60;
+  other.config.grace = 3;
+  other.config.quiet = true;
+  other.config.best_metric = "val_acc";  // what auto stood for
+  EXPECT_THAT(other.drift(), IsEmpty());
 }
 
 TEST(Drift, SeveralAreNamedInOneLine) {
@@ -109,14 +120,28 @@ TEST(Drift, SeveralAreNamedInOneLine) {
               AllOf(HasSubstr("seed was"), HasSubstr("global batch (--batch-size"), Not(HasSubstr("\n"))));
 }
 
-// A new measurement might choose otherwise than the run did.
-TEST(Drift, AutoKeepsWhatTheRunUsed) {
-  RunConfig asked;
-  EXPECT_EQ(take_settled(asked, stored().config).precision, "bf16");
-  EXPECT_EQ(take_settled(asked, stored().config).matmul, "onednn");
-  asked.precision = "fp32";
-  EXPECT_EQ(take_settled(asked, stored().config).precision, "fp32");
+TEST(Drift, AnotherBestMetricWarns) {
+  Now now;
+  now.best_metric = "val_loss";
+  ASSERT_EQ(now.drift().size(), 1U);
+  EXPECT_EQ(now.drift()[0].kind, OnResume::kWarned);
+  EXPECT_EQ(describe(now.drift()[0]), "best_metric was val_acc, is val_loss");
+}
+
+// A checkpoint of before a setting was known was made with its default.
+TEST(Drift, ASettingThatTheCheckpointLacksHadItsDefault) {
+  TrainState old = stored();
+  old.settings.erase("order");
+  const auto drift_with = [&](const std::string& order) {
+    Now now;
+    now.config.order = order;
+    const Settings texts = now.settings->texts({});
+    return find_drift(old, {texts, 128, 469, "abc", "val_acc"});
+  };
+  EXPECT_THAT(drift_with("shuffled"), IsEmpty());
+  ASSERT_EQ(drift_with("sequential").size(), 1U);
+  EXPECT_EQ(drift_with("sequential")[0].kind, OnResume::kRefused);
 }
 
 }  // namespace
-}  // namespace gradstep
+}  // namespace gradstep::testing

@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "gradstep/base/error.h"
-#include "gradstep/model/registry.h"
+#include "support/mlp.h"
 #include "support/thread_world.h"
 #include "support/toys.h"
 
@@ -17,11 +16,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-RunConfig with_length(std::optional<int64_t> epochs, std::optional<int64_t> max_steps) {
-  RunConfig config;
-  config.epochs = epochs;
-  config.max_steps = max_steps;
-  return config;
+JobLength with_length(std::optional<int64_t> epochs, std::optional<int64_t> max_updates) {
+  return {.epochs = epochs, .max_updates = max_updates};
 }
 
 TEST(RunLength, TotalIsTheSmallerBound) {
@@ -31,39 +27,6 @@ TEST(RunLength, TotalIsTheSmallerBound) {
   EXPECT_EQ(run_length(with_length(3, 1000), 469).total_updates, 1000);
   EXPECT_EQ(run_length(with_length(2, 1000), 469).total_updates, 938);
   EXPECT_EQ(run_length(with_length(1'000'000'000, {}), 60'000).total_updates, 60'000'000'000'000);
-}
-
-// Pictures of 28 x 28: tensors of 203,530 parameters, namely gradients, and parameters and two moments with
-// their copies for saving; one window of 128; half floats of one sample.
-TEST(LeastMemory, CountsParametersWindowsAndASample) {
-  const DatasetSpec spec{"fashion-mnist", {28, 28}, 10};
-  const auto bytes = [&](const RunConfig& config) {
-    return least_memory(config, Sampler(60'000, config.global_batch(1), 0), spec, 1);
-  };
-  const RunConfig defaults;
-  EXPECT_EQ(bytes(defaults), 28 * 203'530 + 128 * 784 + 2 * (784 + 256));
-  RunConfig config;
-  config.opt = "sgd";
-  EXPECT_EQ(bytes(defaults) - bytes(config), 8 * 203'530);
-  config.momentum = 0;
-  EXPECT_EQ(bytes(defaults) - bytes(config), 16 * 203'530);
-  config = {.ema = 0.9};
-  EXPECT_EQ(bytes(config) - bytes(defaults), 8 * 203'530);
-  config = {.workers = 1024, .max_steps = 1, .batch_size = 1'000'000'000};
-  EXPECT_EQ(bytes(config), 28.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * (784 + 256));
-}
-
-TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
-  EXPECT_NO_THROW(check_memory(1000, 1000));
-  try {
-    check_memory(49.2e9, 20'500'000'000);
-    FAIL() << "was not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory);
-    EXPECT_THAT(error.what(),
-                ::testing::AllOf(::testing::HasSubstr("49.2 GB"), ::testing::HasSubstr("20.5 GB"),
-                                 ::testing::HasSubstr("--batch-size")));
-  }
 }
 
 TEST(RunLength, EpochsBoundTheDataAndMaxStepsUpdates) {
@@ -80,13 +43,12 @@ TEST(RunLength, EpochsBoundTheDataAndMaxStepsUpdates) {
 }
 
 TEST(RunLength, MaxTimeAloneHasNoOtherEnd) {
-  RunConfig config;
-  config.max_time = 60;
-  const RunLength length = run_length(config, 5);
+  JobLength asked{.max_seconds = 60};
+  const RunLength length = run_length(asked, 5);
   EXPECT_EQ(length.total_updates, 0);
   EXPECT_FALSE(length.reached({.updates = 1'000'000, .epochs = 1e6, .seconds = 1e9}));
-  config.epochs = 2;
-  EXPECT_EQ(run_length(config, 5).total_updates, 10);
+  asked.epochs = 2;
+  EXPECT_EQ(run_length(asked, 5).total_updates, 10);
 }
 
 Elapsed after(int64_t updates, int64_t windows, int64_t windows_per_epoch, double seconds) {
@@ -152,64 +114,37 @@ TEST(DueTimer, NoEpochIsMissed) {
 }
 
 TEST(LargestMicroBatch, IsNoLargerThanAWindowOrItsPart) {
-  RunConfig config;
-  config.batch_size = 32;
-  EXPECT_EQ(largest_micro_batch(config, Sampler(1000, 128, 0), 1), 32);
-  config.batch_size = 1'000'000'000;
-  EXPECT_EQ(largest_micro_batch(config, Sampler(1000, 128, 0), 1), 128);
-  EXPECT_EQ(largest_micro_batch(config, Sampler(1000, 128, 0), 3), 43);
-  EXPECT_EQ(largest_micro_batch(config, Sampler(9, 128, 0), 1), 9);
+  EXPECT_EQ(largest_micro_batch(32, Sampler(1000, 128, 0), 1), 32);
+  constexpr int64_t kHuge = 1'000'000'000;
+  EXPECT_EQ(largest_micro_batch(kHuge, Sampler(1000, 128, 0), 1), 128);
+  EXPECT_EQ(largest_micro_batch(kHuge, Sampler(1000, 128, 0), 3), 43);
+  EXPECT_EQ(largest_micro_batch(kHuge, Sampler(9, 128, 0), 1), 9);
 }
 
-TEST(EngineOptionsOf, EverySettingArrives) {
-  RunConfig config;
-  config.opt = "sgd";
-  config.lr = 0.5;
-  config.min_lr = 0.25;
-  config.sched = "linear";
-  config.warmup_steps = 7;
-  config.weight_decay = 0.125;
-  config.beta1 = 0.5;
-  config.beta2 = 0.75;
-  config.eps = 1e-3;
-  config.momentum = 0.375;
-  config.nesterov = config.decay_all = true;
-  config.batch_size = 6;
-  config.clip_grad = 2;
-  config.seed = 99;
-  const EngineOptions options = engine_options(config, 123);
-  EXPECT_EQ(options.optimizer.kind, OptimizerKind::kSgd);
-  EXPECT_EQ(options.optimizer.weight_decay, 0.125);
-  EXPECT_EQ(options.optimizer.beta1, 0.5);
-  EXPECT_EQ(options.optimizer.beta2, 0.75);
-  EXPECT_EQ(options.optimizer.eps, 1e-3);
-  EXPECT_EQ(options.optimizer.momentum, 0.375);
-  EXPECT_TRUE(options.optimizer.nesterov);
-  EXPECT_TRUE(options.optimizer.decay_all);
-  EXPECT_EQ(options.schedule.shape, LrShape::kLinear);
-  EXPECT_EQ(options.schedule.peak, 0.5);
-  EXPECT_EQ(options.schedule.min, 0.25);
-  EXPECT_EQ(options.schedule.warmup_steps, 7);
-  EXPECT_EQ(options.schedule.total_steps, 123);
-  EXPECT_EQ(options.micro_batch, 6);
-  EXPECT_EQ(options.clip_grad, 2);
-  EXPECT_EQ(options.seed, 99U);
-  EXPECT_EQ(engine_options({}, 1).optimizer.kind, OptimizerKind::kAdamW);
+// The reference job: micro-batches of 32, updates of 128 a rank.
+Job reference_job(JobLength length, int64_t warmup_steps = 100) {
+  Job job;
+  job.engine.schedule.peak = 1e-3;
+  job.engine.schedule.warmup_steps = warmup_steps;
+  job.engine.optimizer.weight_decay = 1e-4;
+  job.length = length;
+  return job;
 }
 
-RunPlan plan_of(const RunConfig& config, int64_t num_samples, World& world = solo()) {
-  const Sampler sampler(num_samples, config.global_batch(world.size()), config.seed);
-  const RunLength length = run_length(config, sampler.windows_per_epoch());
-  Engine engine(make_task({}, {"mnist", {28, 28}, 10}), engine_options(config, length.total_updates), world);
+RunPlan plan_of(const Job& job, int64_t num_samples, World& world = solo()) {
+  const int64_t global_batch = job.global_batch > 0 ? job.global_batch : 128 * world.size();
+  const Sampler sampler(num_samples, global_batch, job.engine.seed);
+  const RunLength length = run_length(job.length, sampler.windows_per_epoch());
+  EngineOptions options = job.engine;
+  options.schedule.total_steps = length.total_updates;
+  const Engine engine(make_task({}, {"mnist", {28, 28}, 10}), options, world);
   RunPlan plan;
-  fill_plan(config, sampler, length, engine, world, plan);
+  fill_plan(job, sampler, length, engine, world, plan);
   return plan;
 }
 
 TEST(FillPlan, TheReferenceJob) {
-  RunConfig config;
-  config.epochs = 3;
-  const RunPlan plan = plan_of(config, 60'000);
+  const RunPlan plan = plan_of(reference_job({.epochs = 3}), 60'000);
   EXPECT_EQ(plan.train_samples, 60'000);
   EXPECT_EQ(plan.micro_batch, 32);
   EXPECT_EQ(plan.num_micro_batches, 4);
@@ -238,10 +173,9 @@ TEST(FillPlan, LearningRatePointsRiseAndStayInside) {
   for (const int64_t total : {1, 2, 3, 5, 100}) {
     for (const int64_t warmup : {int64_t{0}, int64_t{1}, total}) {
       if (warmup > total) continue;
-      RunConfig config = with_length({}, total);
-      config.warmup_steps = warmup;
       int64_t previous = 0;
-      for (const auto& [update, lr] : plan_of(config, 1000).lr_points) {
+      for (const auto& [update, lr] :
+           plan_of(reference_job({.max_updates = total}, warmup), 1000).lr_points) {
         EXPECT_GT(update, previous);
         EXPECT_LE(update, total);
         EXPECT_GE(lr, 0);
@@ -253,10 +187,9 @@ TEST(FillPlan, LearningRatePointsRiseAndStayInside) {
 }
 
 TEST(FillPlan, AWindowLargerThanTheDataIsOneWindow) {
-  RunConfig config = with_length(1, {});
-  config.global_batch_size = 5000;
-  config.warmup_steps = 0;
-  const RunPlan plan = plan_of(config, 100);
+  Job job = reference_job({.epochs = 1}, 0);
+  job.global_batch = 5000;
+  const RunPlan plan = plan_of(job, 100);
   EXPECT_EQ(plan.windows_per_epoch, 1);
   EXPECT_EQ(plan.last_window_samples, 100);
   EXPECT_EQ(plan.num_micro_batches, 4);
@@ -265,9 +198,7 @@ TEST(FillPlan, AWindowLargerThanTheDataIsOneWindow) {
 
 TEST(FillPlan, RanksShareAWindow) {
   run_ranks(2, [](World& world) {
-    RunConfig config = with_length(1, {});
-    config.warmup_steps = 0;
-    const RunPlan plan = plan_of(config, 1000, world);
+    const RunPlan plan = plan_of(reference_job({.epochs = 1}, 0), 1000, world);
     EXPECT_EQ(plan.world_size, 2);
     EXPECT_EQ(plan.global_batch, 256);
     EXPECT_EQ(plan.num_micro_batches, 4);
@@ -275,16 +206,17 @@ TEST(FillPlan, RanksShareAWindow) {
 }
 
 TEST(FillPlan, WordsForEveryKindOfEnd) {
-  EXPECT_EQ(plan_of(with_length({}, 500), 1000).ends, "after 500 updates");
-  EXPECT_EQ(plan_of(with_length(100, 500), 1000).ends,
+  EXPECT_EQ(plan_of(reference_job({.max_updates = 500}), 1000).ends, "after 500 updates");
+  EXPECT_EQ(plan_of(reference_job({.epochs = 100, .max_updates = 500}), 1000).ends,
             "after 100 epochs or 500 updates, whichever comes first");
-  RunConfig config = with_length({}, 500);
-  config.opt = "sgd";
-  config.nesterov = true;
-  config.clip_grad = 1.5;
-  config.sched = "constant";
-  EXPECT_EQ(plan_of(config, 1000).optimizer, "sgd, momentum 0.9, nesterov, gradients clipped to norm 1.5");
-  EXPECT_EQ(plan_of(config, 1000).schedule, "constant, 100 warm-up updates, peak 0.001");
+  Job job = reference_job({.max_updates = 500});
+  job.engine.optimizer.kind = OptimizerKind::kSgd;
+  job.engine.optimizer.momentum = 0.9;
+  job.engine.optimizer.nesterov = true;
+  job.engine.clip_grad = 1.5;
+  job.engine.schedule.shape = LrShape::kConstant;
+  EXPECT_EQ(plan_of(job, 1000).optimizer, "sgd, momentum 0.9, nesterov, gradients clipped to norm 1.5");
+  EXPECT_EQ(plan_of(job, 1000).schedule, "constant, 100 warm-up updates, peak 0.001");
 }
 
 }  // namespace

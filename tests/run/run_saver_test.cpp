@@ -27,8 +27,8 @@ constexpr SaveBytes kBytes{.checkpoint = 1'000'000, .model = 400'000};
 class RunSaverTest : public ::testing::Test {
  protected:
   RunSaver saver(const std::string& on_save_error = "stop") {
-    config_.on_save_error = on_save_error;
-    return {disk_, config_, dir_.path(), kBytes, 10};
+    policy_.go_on_on_error = on_save_error == std::string("continue");
+    return {disk_, policy_, max_seconds_, dir_.path(), kBytes, 10};
   }
   void report(RunSaver& saver, bool at_end) {
     saver.report(sink_, at_end);
@@ -42,7 +42,8 @@ class RunSaverTest : public ::testing::Test {
     failing_ = false;
   }
   ScratchDir dir_;
-  RunConfig config_;
+  SavePolicy policy_;
+  double max_seconds_ = 0;
   RecordingSink sink_;
   bool failing_ = false;
   FailingFileSystem inner_ = quick_disk();
@@ -108,7 +109,7 @@ TEST_F(RunSaverTest, F11_AStateThatIsNotFiniteEndsTheRun) {
 }
 
 TEST_F(RunSaverTest, WithoutAFolderNothingIsEverSaved) {
-  RunSaver saver(disk_, config_, "", kBytes, 10);
+  RunSaver saver(disk_, policy_, max_seconds_, "", kBytes, 10);
   EXPECT_FALSE(saver.enabled());
   EXPECT_THAT(saver.check(), IsEmpty());
   saver.note_saved(state_at(1));
@@ -122,8 +123,8 @@ TEST_F(RunSaverTest, WithoutAFolderNothingIsEverSaved) {
 
 TEST_F(RunSaverTest, NothingToSayWhereThereIsRoomAndTime) {
   EXPECT_THAT(saver().check(), IsEmpty());
-  config_.grace = 3600;
-  config_.max_time = 3600;
+  policy_.grace_seconds = 3600;
+  max_seconds_ = 3600;
   RunSaver saver = this->saver();
   EXPECT_THAT(saver.check(), IsEmpty());
   EXPECT_GT(saver.expected_seconds(), 0);
@@ -139,8 +140,8 @@ TEST_F(RunSaverTest, F10_TooLittleRoomIsAnErrorOrAWarning) {
 
 // No disk takes a save in a nanosecond.
 TEST_F(RunSaverTest, AGraceOrALimitShorterThanASaveIsAWarning) {
-  config_.grace = 1e-9;
-  config_.max_time = 1e-9;
+  policy_.grace_seconds = 1e-9;
+  max_seconds_ = 1e-9;
   EXPECT_THAT(saver().check(),
               ElementsAre(AllOf(HasSubstr("--grace "), HasSubstr("a save of 1.0 MB takes about"),
                                 HasSubstr("ask the scheduler for more"), Not(HasSubstr("\n"))),
@@ -149,7 +150,7 @@ TEST_F(RunSaverTest, AGraceOrALimitShorterThanASaveIsAWarning) {
 }
 
 TEST_F(RunSaverTest, WhatASaveTakesIsMeasuredOnceThereWasOne) {
-  config_.grace = 3600;
+  policy_.grace_seconds = 3600;
   RunSaver saver = this->saver();
   EXPECT_THAT(saver.check(), IsEmpty());
   const double estimated = saver.expected_seconds();

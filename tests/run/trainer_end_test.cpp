@@ -180,7 +180,7 @@ TEST(RunEnds, AnEvaluationThatAStopCutShortIsMadeAtTheSameUpdateAfterGoingOn) {
 
   const std::optional<FoundCheckpoint> found = newest_checkpoint(run.out.path());
   ASSERT_TRUE(found.has_value());
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   trainer.resume(*found);
   trainer.run(run.sink, StopToken(), posix_file_system(), run.out.path());
   EXPECT_THAT(evaluated_updates(run.sink), ElementsAre(2, 4, 6));
@@ -285,7 +285,7 @@ TEST(RunEnds, EvaluationsByUpdatesEpochsSecondsOrOnlyAtTheEnd) {
 TEST(RunEnds, EvaluationChangesNothingOfTheTraining) {
   SmallRun run(50);
   run.config.epochs = 3;
-  run.config.dropout = 0.5;
+  run.set("dropout", "0.5");
   run.run();
   const std::vector<at::Tensor> weights = run.weights();
   const std::vector<double> losses = run.losses();
@@ -306,7 +306,7 @@ TEST(RunEnds, F9_AnErrorOfASaveLeavesTheLastWindowAllTheSame) {
       if (what == "write" && path.find(file) != std::string::npos && failures_left-- > 0)
         throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
     });
-    Trainer trainer(run.config, solo());
+    Trainer trainer(run.job(), solo());
     EXPECT_THAT(message_of<CheckpointError>([&] { trainer.run(run.sink, run.stop, disk, run.out.path()); }),
                 HasSubstr("Input/output error"));
     const auto newest = newest_checkpoint(run.out.path());
@@ -334,7 +334,7 @@ TEST(RunEnds, UnderAShortGraceTheModelFileIsLeftOut) {
     requested = std::chrono::steady_clock::now();
     run.stop.request(ExitCode::kSigterm);
   };
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   RunEnd end = trainer.run(run.sink, run.stop, disk, run.out.path());
   EXPECT_GE(std::chrono::steady_clock::now() - requested, std::chrono::milliseconds(290));
   EXPECT_EQ(newest_checkpoint(run.out.path())->state.engine.counters.windows, 7);

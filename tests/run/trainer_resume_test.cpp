@@ -23,7 +23,7 @@ RunEnd go_on(SmallRun& run) {
   run.sink.ends.clear();
   const std::optional<FoundCheckpoint> found = newest_checkpoint(run.out.path());
   EXPECT_TRUE(found.has_value());
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   trainer.resume(*found);
   return trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
 }
@@ -88,8 +88,7 @@ TEST(Ranks, C10_ARunGoesOnWithMoreRanks) {
   std::vector<RecordingSink> sinks(2);
   run_ranks(2, [&](World& world) {
     try {
-      RunConfig config = run.config;
-      Trainer trainer(config, world);
+      Trainer trainer(run.job(world), world);
       trainer.resume(*found);
       RecordingSink& sink = sinks[static_cast<size_t>(world.rank())];
       EXPECT_EQ(trainer.run(sink, run.stop, posix_file_system(), run.out.path()).update, 8);
@@ -168,7 +167,7 @@ TEST(Skips, ARowOfThemGoesOnInTheNextStart) {
   run.sink.on_window = [&](const WindowRow& row) {
     if (row.step.window == 4) stop.request(ExitCode::kSigterm);
   };
-  Trainer(run.config, solo()).run(run.sink, stop, posix_file_system(), run.out.path());
+  Trainer(run.job(), solo()).run(run.sink, stop, posix_file_system(), run.out.path());
   std::vector<WindowRow> rows = run.sink.windows;
   ASSERT_EQ(rows.size(), 4U);
   run.sink.on_window = {};
@@ -213,9 +212,9 @@ TEST(Threads, TheNumberReallyUsedIsKeptAndCompared) {
   run.config.stop_after = 1;
   run.config.threads = 2;
   run.run();
-  EXPECT_EQ(newest(run).config.threads, 2);
+  EXPECT_EQ(newest(run).settings.at("threads"), "2");
   run.config.threads = 1;
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   trainer.resume(*newest_checkpoint(run.out.path()));
   ASSERT_EQ(trainer.warnings().size(), 1U);
   EXPECT_THAT(trainer.warnings()[0], HasSubstr("threads was 2, is 1"));
@@ -230,7 +229,7 @@ TEST(Names, C12_StateThatBelongsToAnotherNameIsRefused) {
   for (auto& [name, tensor] : found.state.optimizer) {
     if (name == "fc1.bias.exp_avg") name = "fc9.bias.exp_avg";
   }
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   EXPECT_THAT(message_of<CheckpointError>([&] { trainer.resume(found); }),
               ::testing::AllOf(HasSubstr("fc1.bias.exp_avg"), HasSubstr(found.path)));
 }
@@ -242,7 +241,7 @@ TEST(Names, C12_ParametersInAnotherOrderAreRefused) {
   run.run();
   FoundCheckpoint found = *newest_checkpoint(run.out.path());
   std::swap(found.state.model[0], found.state.model[2]);
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   EXPECT_THAT(message_of<CheckpointError>([&] { trainer.resume(found); }), HasSubstr("fc"));
 }
 

@@ -123,7 +123,7 @@ TEST(Trainer, ALoneEpochIsTheDefault) {
 TEST(Trainer, LearnsWhatCanBeLearnt) {
   SmallRun run(200, 100);
   run.config.epochs = 20;
-  run.config.hidden = 32;
+  run.set("hidden", "32");
   run.config.lr = 1e-2;
   const RunEnd end = run.run();
   EXPECT_GT(*end.last_eval->value("val_acc"), 0.95);
@@ -134,7 +134,7 @@ TEST(Trainer, LearnsWhatCanBeLearnt) {
 TEST(Trainer, IsTheSameTwiceAndForAnyNumberOfWorkers) {
   SmallRun run(50);
   run.config.epochs = 3;
-  run.config.dropout = 0.25;  // random numbers included
+  run.set("dropout", "0.25");  // random numbers included
   run.run();
   const std::vector<at::Tensor> weights = run.weights();
   const std::vector<double> losses = run.losses();
@@ -172,7 +172,7 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
   run.config.max_steps = 1;
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     run.config.precision = precision;
-    Trainer trainer(run.config, solo());
+    Trainer trainer(run.job(), solo());
     EXPECT_EQ(trainer.plan().precision, precision);
     trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
     EXPECT_EQ(run.model().metadata.at("gradstep.precision"), precision);
@@ -182,12 +182,14 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
   }
   run.config.precision = "auto";
   run.config.matmul = "auto";
-  Trainer trainer(run.config, solo());
+  PreparedJob prepared = make_job(run.settings, solo(), nullptr);
+  Trainer trainer(std::move(prepared.job), solo());
   trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
   EXPECT_THAT(trainer.plan().precision, ::testing::StartsWith(run.model().metadata.at("gradstep.precision")));
   EXPECT_NE(run.model().metadata.at("gradstep.precision"), "auto");
-  EXPECT_EQ(trainer.settled_config().precision, run.model().metadata.at("gradstep.precision"));
-  EXPECT_EQ(trainer.settled_config().matmul, run.model().metadata.at("gradstep.matmul"));
+  EXPECT_EQ(prepared.settled.at("precision"), run.model().metadata.at("gradstep.precision"));
+  EXPECT_EQ(prepared.settled.at("matmul"), run.model().metadata.at("gradstep.matmul"));
+  EXPECT_EQ(run.config.precision, "auto");  // what was asked for stays
   EXPECT_FALSE(trainer.plan().precision_reason.empty());
 }
 
@@ -196,24 +198,25 @@ TEST(Trainer, TheModelFileSaysWhatItIs) {
   run.config.val_fraction = 0.3;
   run.config.seed = 11;
   run.config.max_steps = 5;
-  run.config.label_smoothing = 0.1;
+  run.set("label_smoothing", "0.1");
   const RunEnd end = run.run();
   EXPECT_EQ(end.model_path, run.out.file("model.safetensors"));
-  const LoadedModel loaded = load_model(end.model_path);
-  EXPECT_EQ(loaded.info.update, 5);
-  EXPECT_EQ(loaded.info.seed, 11U);
-  EXPECT_EQ(loaded.info.val_fraction, 0.3);
-  EXPECT_EQ(loaded.info.data_dir, run.data.path());
-  EXPECT_EQ(loaded.info.dataset.name, "mnist");
-  EXPECT_EQ(loaded.info.model.hidden, 8);
-  EXPECT_EQ(loaded.info.model.label_smoothing, 0.1);
+  const ModelInfo info = read_model_file(end.model_path).info;
+  EXPECT_EQ(info.update, 5);
+  EXPECT_EQ(info.settings.at("seed"), "11");
+  EXPECT_EQ(info.settings.at("val_fraction"), "0.3");
+  EXPECT_EQ(info.settings.at("data_dir"), run.data.path());
+  EXPECT_EQ(info.settings.at("dataset"), "mnist");
+  EXPECT_EQ(info.settings.at("model"), "mlp");
+  EXPECT_EQ(info.settings.at("hidden"), "8");
+  EXPECT_EQ(info.settings.at("label_smoothing"), "0.1");
   EXPECT_EQ(end.last_eval->samples, 3);  // of 9
 }
 
 TEST(Trainer, WithoutAFolderNothingIsWritten) {
   SmallRun run;
   MemoryFileSystem disk;
-  Trainer trainer(run.config, solo());
+  Trainer trainer(run.job(), solo());
   EXPECT_EQ(trainer.run(run.sink, run.stop, disk, "").model_path, "");
   EXPECT_EQ(disk.num_calls(), 0);
 }
@@ -223,7 +226,7 @@ TEST(Trainer, AFullDiskIsSaidAndLeavesTheOldModel) {
   MemoryFileSystem disk;
   disk.put("/out/model.safetensors", "old");
   for (int64_t call = 0; call < 4; ++call) {
-    Trainer trainer(run.config, solo());
+    Trainer trainer(run.job(), solo());
     disk.fail_call(call);
     const std::string message =
         message_of<CheckpointError>([&] { trainer.run(run.sink, run.stop, disk, "/out"); });
@@ -237,20 +240,20 @@ TEST(Trainer, SettingsThatDoNotFitTheDataAreRefused) {
   SmallRun run(9);
   run.config.epochs = 2;
   run.config.warmup_steps = 7;  // of 6 updates: case B2
-  EXPECT_THAT(message_of<ConfigError>([&] { Trainer(run.config, solo()); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { Trainer(run.job(), solo()); }),
               AllOf(HasSubstr("7"), HasSubstr("6")));
   run.config.warmup_steps = 0;
   run.config.model = "mpl";
-  EXPECT_THROW(Trainer(run.config, solo()), ConfigError);
+  EXPECT_THROW(Trainer(run.job(), solo()), ConfigError);
   run.config.model = "mlp";
   run.config.precision = "fp8";
-  EXPECT_THROW(Trainer(run.config, solo()), ConfigError);
+  EXPECT_THROW(Trainer(run.job(), solo()), ConfigError);
   run.config.precision = "fp32";
   run.config.device = "cuda:77";
-  EXPECT_THROW(Trainer(run.config, solo()), ConfigError);
+  EXPECT_THROW(Trainer(run.job(), solo()), ConfigError);
   run.config.device = "cpu";
   std::filesystem::remove(run.data.file("t10k-labels-idx1-ubyte"));
-  EXPECT_THAT(message_of<DataError>([&] { Trainer(run.config, solo()); }), HasSubstr("t10k-labels"));
+  EXPECT_THAT(message_of<DataError>([&] { Trainer(run.job(), solo()); }), HasSubstr("t10k-labels"));
 }
 
 }  // namespace

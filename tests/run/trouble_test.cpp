@@ -1,5 +1,4 @@
-// no torch
-// What a window that went wrong calls for, by flag.
+// What a window that went wrong calls for, by policy.
 #include "run/trouble.h"
 
 #include <gtest/gtest.h>
@@ -9,37 +8,34 @@
 namespace gradstep {
 namespace {
 
-RunConfig with(const std::string& on_nonfinite, const std::string& on_spike = "off") {
-  RunConfig config;
-  config.on_nonfinite = on_nonfinite;
-  config.on_spike = on_spike;
-  return config;
+TroublePolicy with(Reaction on_not_finite, Reaction on_spike = Reaction::kGoOn) {
+  return {.on_not_finite = on_not_finite, .on_spike = on_spike};
 }
 
 TEST(Trouble, AWindowThatWentWellCallsForNothing) {
-  EXPECT_EQ(reaction_to({}, with("stop", "stop")), Reaction::kGoOn);
+  EXPECT_EQ(reaction_to({}, with(Reaction::kStop, Reaction::kStop)), Reaction::kGoOn);
 }
 
-TEST(Trouble, FollowsTheFlags) {
+TEST(Trouble, FollowsThePolicy) {
   const StepReport bad{.loss = std::nan(""), .skipped = true};
-  EXPECT_EQ(reaction_to(bad, with("skip", "stop")), Reaction::kGoOn);
-  EXPECT_EQ(reaction_to(bad, with("stop")), Reaction::kStop);
-  EXPECT_EQ(reaction_to(bad, with("rollback")), Reaction::kRollBack);
+  EXPECT_EQ(reaction_to(bad, with(Reaction::kGoOn, Reaction::kStop)), Reaction::kGoOn);
+  EXPECT_EQ(reaction_to(bad, with(Reaction::kStop)), Reaction::kStop);
+  EXPECT_EQ(reaction_to(bad, with(Reaction::kRollBack)), Reaction::kRollBack);
   const StepReport spike{.loss = 9, .skipped = true, .spike = "loss 9"};
-  EXPECT_EQ(reaction_to(spike, with("stop", "skip")), Reaction::kGoOn);
-  EXPECT_EQ(reaction_to(spike, with("skip", "stop")), Reaction::kStop);
-  EXPECT_EQ(reaction_to(spike, with("skip", "rollback")), Reaction::kRollBack);
+  EXPECT_EQ(reaction_to(spike, with(Reaction::kStop, Reaction::kGoOn)), Reaction::kGoOn);
+  EXPECT_EQ(reaction_to(spike, with(Reaction::kGoOn, Reaction::kStop)), Reaction::kStop);
+  EXPECT_EQ(reaction_to(spike, with(Reaction::kGoOn, Reaction::kRollBack)), Reaction::kRollBack);
 }
 
 // fp16 begins with a scale that is meant to overflow.
 TEST(Trouble, TheScalersDailyWorkPasses) {
   StepReport overflow{.loss = 2, .loss_scale = 65536, .skipped = true};
   EXPECT_TRUE(is_scaler_overflow(overflow));
-  EXPECT_EQ(reaction_to(overflow, with("stop")), Reaction::kGoOn);
+  EXPECT_EQ(reaction_to(overflow, with(Reaction::kStop)), Reaction::kGoOn);
   overflow.loss_scale = 1;
-  EXPECT_EQ(reaction_to(overflow, with("stop")), Reaction::kStop);
+  EXPECT_EQ(reaction_to(overflow, with(Reaction::kStop)), Reaction::kStop);
   overflow = {.loss = std::nan(""), .loss_scale = 65536, .skipped = true};
-  EXPECT_EQ(reaction_to(overflow, with("stop")), Reaction::kStop);
+  EXPECT_EQ(reaction_to(overflow, with(Reaction::kStop)), Reaction::kStop);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "gradstep/base/memory_limit.h"
-#include "gradstep/model/registry.h"
 #include "gradstep/step/micro_batches.h"
 #include "support/lin.h"
+#include "support/mlp.h"
 #include "support/thread_world.h"
 #include "support/toys.h"
 

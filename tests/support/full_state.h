@@ -67,20 +67,28 @@ inline TrainState full_state(int64_t update = 120, double seed = 0.5) {
                      .time_eval = 0.5,
                      .best = true};
   state.evals_without_best = 6;
-  state.config.best_metric = "val_acc";
-  state.config.hidden = 2;
-  state.config.seed = 18446744073709551615U;
-  state.config.lr = 0.1 + 0.2;
-  state.config.precision = "bf16";
-  state.config.matmul = "torch";
-  state.config.max_steps = 500;
-  state.config.data_dir = "/some where/\"quoted\" \xc3\xa9";
-  state.config.eval_interval = {.value = 2, .unit = Interval::Unit::kEpochs};
-  state.info = {.model = {.name = "mlp", .hidden = 2, .dropout = 0.25, .label_smoothing = 0.1},
-                .dataset = {"mnist", {1, 3}, 4},
-                .data_dir = "/data",
-                .val_fraction = 0.1,
-                .seed = 18446744073709551615U,
+  state.best_metric = "val_acc";
+  state.asked_micro_batch = 32;
+  state.eval_interval = {.value = 2, .unit = Interval::Unit::kEpochs};
+  state.save_interval = {.value = 1, .unit = Interval::Unit::kEpochs};
+  state.settings = {{"batch_size", "32"},
+                    {"best_metric", "val_acc"},
+                    {"data_dir", "/some where/\"quoted\" \xc3\xa9"},
+                    {"eval_interval", "2ep"},
+                    {"hidden", "2"},
+                    {"lr", "0.30000000000000004"},
+                    {"save_interval", "1ep"},
+                    {"seed", "18446744073709551615"}};
+  state.info = {.settings = {{"model", "mlp"},
+                             {"hidden", "2"},
+                             {"dropout", "0.25"},
+                             {"label_smoothing", "0.1"},
+                             {"dataset", "mnist"},
+                             {"input_shape", "1x3"},
+                             {"num_classes", "4"},
+                             {"data_dir", "/data"},
+                             {"val_fraction", "0.1"},
+                             {"seed", "18446744073709551615"}},
                 .precision = Precision::kBf16,
                 .matmul = Matmul::kTorch,
                 .update = update};

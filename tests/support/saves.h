@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "checkpoint/state_json.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/checkpointer.h"
-#include "checkpoint/state_json.h"
 #include "support/failing_file_system.h"
 #include "support/full_state.h"
 
@@ -27,6 +27,19 @@ inline TrainState evaluated(TrainState state) {
 
 inline bool is(const TrainState& read, const TrainState& expected) {
   return compare_states(read, expected).empty() && format_state(read) == format_state(expected);
+}
+
+// The tensors of a model file in the order of `like`.
+inline std::vector<at::Tensor> tensors_of(const std::string& path, const NamedTensors& like) {
+  const NamedTensors stored = read_model_file(path).tensors;
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : like) {
+    for (const auto& [other, value] : stored) {
+      if (other == name) tensors.push_back(value);
+    }
+  }
+  EXPECT_EQ(stored.size(), like.size()) << path;
+  return tensors;
 }
 
 // The disk, but quick: what a process that is killed leaves is the same.

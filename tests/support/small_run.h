@@ -1,11 +1,14 @@
-// SmallRun: a whole training run on a small data set of its own, in a folder that goes with the test.
+// SmallRun: a whole training run of the program's mlp on a small data set of its own, in a folder that goes
+// with the test.
 #pragma once
 
 #include <torch/torch.h>
 
+#include "app/make_job.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/safetensors.h"
 #include "gradstep/run/trainer.h"
+#include "support/gradstep_program.h"
 #include "support/idx_files.h"
 #include "support/recording_sink.h"
 #include "support/scratch_dir.h"
@@ -18,8 +21,8 @@ class SmallRun {
   explicit SmallRun(int64_t num_train = 9, int64_t num_test = 20) {
     write_idx_dataset(data, num_train, num_test);
     config.dataset = "mnist";
-    config.data_dir = data.path();
-    config.hidden = 8;
+    set("data_dir", data.path());
+    set("hidden", "8");
     config.batch_size = 2;
     config.grad_accum_steps = 2;
     config.warmup_steps = 0;
@@ -29,12 +32,20 @@ class SmallRun {
     config.eval_interval = {};
   }
 
+  // An option of a recipe.
+  void set(const std::string& key, const std::string& text) { settings.set(key, text, key); }
+
+  // The job of the settings; `before`: the state that it will go on from.
+  [[nodiscard]] Job job(World& world = solo(), const TrainState* before = nullptr) const {
+    return make_job(settings, world, before).job;
+  }
+
   // Runs into `out`, with the rows in `sink`.
   RunEnd run() {
     sink.windows.clear();
     sink.evals.clear();
     sink.ends.clear();
-    Trainer trainer(config, solo());
+    Trainer trainer(job(), solo());
     return trainer.run(sink, stop, posix_file_system(), out.path());
   }
   [[nodiscard]] SafetensorsFile model(const std::string& name = "model.safetensors") const {
@@ -54,7 +65,8 @@ class SmallRun {
 
   ScratchDir data;
   ScratchDir out;
-  RunConfig config;
+  RunSettings settings{program().catalog};
+  RunConfig& config = settings.config;
   RecordingSink sink;
   StopToken stop;
 };

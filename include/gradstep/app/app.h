@@ -1,5 +1,5 @@
-// App: a complete training program from recipes: train, eval, replay, ckpt, verify-resume and env, with flags, config
-// file, environment variables, plan, help and exit codes. The program gradstep is one.
+// App: a complete training program from recipes: train, eval, replay, ckpt, verify-resume and env, with
+// flags, config file, environment variables, plan, help and exit codes. The program gradstep is one.
 #pragma once
 
 #include <functional>
@@ -42,8 +42,8 @@ class App {
   }
   App& command(ExtraCommand command);
 
-  /// Runs the command that the arguments name and returns the exit code of the process; no exception comes out. Changes
-  /// what belongs to the process: signal handlers, threads, memory limit. Call it once.
+  /// Runs the command that the arguments name and returns the exit code of the process; no exception comes
+  /// out. Changes what belongs to the process: signal handlers, threads, memory limit. Call it once.
   int run(int argc, char** argv);
 
   struct Parts;

@@ -24,8 +24,8 @@ class ModelRecipe {
   virtual ~ModelRecipe() = default;
   /// Adds the model's options.
   virtual void flags(Flags& /*flags*/) {}
-  /// Builds the model on the CPU for data of this kind, with weights from the default generator, which is seeded
-  /// before. Throws ConfigError for options or data that it cannot take.
+  /// Builds the model on the CPU for data of this kind, with weights from the default generator, which is
+  /// seeded before. Throws ConfigError for options or data that it cannot take.
   [[nodiscard]] virtual Task task(const DatasetSpec& spec) = 0;
   /// With it a run that cannot fit into memory is refused before it is built.
   [[nodiscard]] virtual ModelSize size(const DatasetSpec& /*spec*/) const { return {}; }
@@ -40,13 +40,13 @@ class DataRecipe {
  public:
   virtual ~DataRecipe() = default;
   virtual void flags(Flags& /*flags*/) {}
-  /// One part of the data; null for kTest if there is no test set. Both parts may be asked for at the same time, from
-  /// two threads. Throws DataError with a cure.
+  /// One part of the data; null for kTest if there is no test set. Both parts may be asked for at the same
+  /// time, from two threads. Throws DataError with a cure.
   [[nodiscard]] virtual std::shared_ptr<const Dataset> load(Split part) = 0;
   /// Where the data lie: shown in the plan, and recorded as data_dir. Empty: nowhere in particular.
   [[nodiscard]] virtual std::string folder() const { return {}; }
-  /// Called by eval and replay once the options are as the run had them: drops what is not there any more, such as a
-  /// folder that was moved.
+  /// Called by eval and replay once the options are as the run had them: drops what is not there any more,
+  /// such as a folder that was moved.
   virtual void restored() {}
 };
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/io/file_system.h"
 #include "gradstep/checkpoint/train_state.h"
+#include "gradstep/io/file_system.h"
 
 namespace gradstep {
 

@@ -40,12 +40,12 @@ struct ModelFile {
   NamedTensors tensors;  // on the CPU
 };
 
-/// Throws CheckpointError naming file and what is wrong: not safetensors, not written by gradstep, a value out of
-/// range.
+/// Throws CheckpointError naming file and what is wrong: not safetensors, not written by gradstep, a value
+/// out of range.
 [[nodiscard]] ModelFile read_model_file(const std::string& path);
 
-/// Copies the file's tensors into the module by name, whatever their order. Throws CheckpointError naming the first
-/// that is missing, too many, or of another shape or type.
+/// Copies the file's tensors into the module by name, whatever their order. Throws CheckpointError naming the
+/// first that is missing, too many, or of another shape or type.
 void load_model(const std::string& path, const ModelFile& file, torch::nn::Module& module);
 
 }  // namespace gradstep

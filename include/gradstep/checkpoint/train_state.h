@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "gradstep/data/batch.h"
-#include "gradstep/report/sink.h"
 #include "gradstep/base/interval.h"
 #include "gradstep/checkpoint/model_file.h"
+#include "gradstep/data/batch.h"
+#include "gradstep/report/sink.h"
 #include "gradstep/step/engine.h"
 
 namespace gradstep {

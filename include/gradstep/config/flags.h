@@ -1,5 +1,5 @@
-// Flags: how a recipe describes its options. Each becomes a flag, a variable GRADSTEP_*, a key of the config file, a
-// line of the help, and a setting that a resume compares.
+// Flags: how a recipe describes its options. Each becomes a flag, a variable GRADSTEP_*, a key of the config
+// file, a line of the help, and a setting that a resume compares.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/run/job.h"
+#include "gradstep/base/setting.h"
 
 namespace gradstep {
 
@@ -47,6 +47,8 @@ class Flags {
     explicit Entry(BoundFlag flag) : flag_(std::move(flag)) {}
     /// Smallest and largest value allowed, both included. For numbers.
     Entry& range(double min, double max);
+    /// From 0 up to, but not including, `limit`. For real numbers.
+    Entry& below(double limit);
     /// The texts allowed. For texts.
     Entry& choices(std::vector<std::string> texts);
     Entry& group(std::string heading);
@@ -62,8 +64,9 @@ class Flags {
     BoundFlag flag_;
   };
 
-  /// `key` has letters, digits and _ only: "seq_length" is --seq-length. `value` holds the default, receives what the
-  /// user gives, and must outlive the flags. Throws std::logic_error for a key given twice or badly spelt.
+  /// `key` has letters, digits and _ only: "seq_length" is --seq-length. `value` holds the default, receives
+  /// what the user gives, and must outlive the flags. Throws std::logic_error for a key given twice or badly
+  /// spelt.
   Entry& add(const std::string& key, int64_t& value, const std::string& help);
   Entry& add(const std::string& key, double& value, const std::string& help);
   Entry& add(const std::string& key, bool& value, const std::string& help);

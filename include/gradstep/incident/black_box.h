@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gradstep/base/step_report.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/data/dataset.h"
 #include "gradstep/io/file_system.h"
-#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/step/engine.h"
 
 namespace gradstep {
@@ -42,7 +42,7 @@ struct BlackBox {
   // What run it was
   ModelInfo info{};
   std::map<std::string, std::string> settings{};  // Setting::key and text
-  std::string dataset_fingerprint{};  // of the training part
+  std::string dataset_fingerprint{};              // of the training part
 };
 
 // Of the window that `engine` has just skipped, as `report` says; the model's tensors are live. Examines the

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "gradstep/model/task.h"
+
 namespace gradstep {
 
 struct MlpOptions {
@@ -30,5 +32,9 @@ class MlpImpl : public torch::nn::Module {
   torch::nn::Linear fc2_;
 };
 TORCH_MODULE(Mlp);
+
+/// Classification of pictures by an Mlp: stored bytes are normalised (normalize_bytes) and flattened. The
+/// data set has checked that every target is a class.
+[[nodiscard]] Task mlp_task(const MlpOptions& options, double label_smoothing = 0);
 
 }  // namespace gradstep

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "gradstep/base/interval.h"
+#include "gradstep/base/setting.h"
 #include "gradstep/data/dataset.h"
 #include "gradstep/data/sampler.h"
 #include "gradstep/model/task.h"
-#include "gradstep/base/interval.h"
 #include "gradstep/step/engine.h"
 
 namespace gradstep {
@@ -48,24 +49,6 @@ struct TroublePolicy {
   int64_t max_rollbacks = 3;
 };
 
-/// What a changed value means for a run that goes on from a checkpoint.
-enum class OnResume {
-  kRefused,      ///< another run: only if drift is accepted
-  kWarned,       ///< the run goes another way from here on
-  kFree,         ///< the numbers stay as they are
-  kNotCompared,  ///< judged by what follows from it (samples of an update, updates of the run), or of one start
-                 ///< only
-};
-
-/// One setting of a run as text: checkpoints keep it, and a resume compares it.
-struct Setting {
-  std::string key;
-  std::string text;
-  OnResume on_resume = OnResume::kRefused;
-  std::string default_text{};  ///< what a checkpoint that lacks the key was made with
-};
-using Settings = std::vector<Setting>;
-
 /// Names for the plan. Empty ones are left out.
 struct JobNames {
   std::string dataset{};    ///< "mnist in data/mnist"
@@ -96,8 +79,8 @@ struct Job {
   std::map<std::string, std::string> model_settings{};
 };
 
-/// The settings that a checkpoint of this job keeps: job.settings, or if that is empty, seed, optimizer, schedule,
-/// precision and micro-batch under the names that the program's flags have.
+/// The settings that a checkpoint of this job keeps: job.settings, or if that is empty, seed, optimizer,
+/// schedule, precision and micro-batch under the names that the program's flags have.
 [[nodiscard]] Settings settings_of(const Job& job);
 
 }  // namespace gradstep

@@ -16,9 +16,9 @@ struct ProcessOptions {
   bool deterministic = false;         ///< only operations that give the same bits in each run
 };
 
-/// Sets the number of threads, the memory limit and deterministic algorithms of this process, and returns the device
-/// that the options name. A program calls it once, before it makes tensors; the library never does. Throws
-/// ConfigError for a device that is not there and for threads that cannot be started.
+/// Sets the number of threads, the memory limit and deterministic algorithms of this process, and returns the
+/// device that the options name. A program calls it once, before it makes tensors; the library never does.
+/// Throws ConfigError for a device that is not there and for threads that cannot be started.
 [[nodiscard]] c10::Device configure_process(const ProcessOptions& options = {});
 
 }  // namespace gradstep

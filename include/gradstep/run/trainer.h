@@ -7,19 +7,19 @@
 #include <vector>
 
 #include "gradstep/base/stop.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/report/plan.h"
 #include "gradstep/report/sink.h"
-#include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/run/job.h"
 
 namespace gradstep {
 
 class Trainer {
  public:
-  /// Takes the job over, makes its engine and its plan; no update is made, and nothing of the process is changed. The
-  /// world must outlive the trainer. Throws ConfigError for a job that makes no sense.
+  /// Takes the job over, makes its engine and its plan; no update is made, and nothing of the process is
+  /// changed. The world must outlive the trainer. Throws ConfigError for a job that makes no sense.
   Trainer(Job job, World& world);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -29,14 +29,14 @@ class Trainer {
   /// What resume() found that the user should be told before the run starts; one line each, mostly none.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
-  /// Goes on from a checkpoint (newest_checkpoint(), or read_checkpoint()): the settings of the job are compared with
-  /// the checkpoint's, key by key. What makes the run go another way becomes one of warnings(); what makes it another
-  /// run throws ConfigError naming each, unless the job accepts drift. Throws CheckpointError naming a tensor that
-  /// does not fit. REQUIRES: before run().
+  /// Goes on from a checkpoint (newest_checkpoint(), or read_checkpoint()): the settings of the job are
+  /// compared with the checkpoint's, key by key. What makes the run go another way becomes one of warnings();
+  /// what makes it another run throws ConfigError naming each, unless the job accepts drift. Throws
+  /// CheckpointError naming a tensor that does not fit. REQUIRES: before run().
   void resume(const FoundCheckpoint& checkpoint);
 
-  /// Whether the run that resume() took over is finished: run() makes no update then, and changes no file but the
-  /// rows.
+  /// Whether the run that resume() took over is finished: run() makes no update then, and changes no file but
+  /// the rows.
   [[nodiscard]] bool nothing_left() const;
 
   // Looks at the output folder before the first update, and removes what a killed run left half written.

@@ -1,0 +1,218 @@
+// Each step refuses what it can before the next, more expensive one.
+#include "app/make_job.h"
+
+#include <torch/torch.h>
+
+#include <future>
+
+#include "base/out_of_memory.h"
+#include "gradstep/base/error.h"
+#include "gradstep/base/machine.h"
+#include "gradstep/run/process.h"
+#include "gradstep/step/precision_probe.h"
+#include "report/format.h"
+#include "run/planner.h"
+
+namespace gradstep {
+namespace {
+
+// Found out now rather than at the first evaluation.
+void check_fit(const std::string& name, const DatasetPair& data) {
+  const std::vector<int64_t>& wanted = data.train->spec().input_shape;
+  if (!data.test || data.test->spec().input_shape == wanted) return;
+  throw DataError("data set " + name + ": expected test " +
+                  (data.train->spec().kind == SampleKind::kPictures ? "pictures" : "samples") + " of " +
+                  shape_text(wanted) + " as in the training set, found " +
+                  shape_text(data.test->spec().input_shape) +
+                  "; fetch all files again or correct the folder");
+}
+
+JobLength length_of(const RunConfig& config) {
+  return {.epochs = config.epochs,
+          .max_updates = config.max_steps,
+          .max_seconds = config.max_time,
+          .stop_after = config.stop_after};
+}
+
+Reaction reaction(const std::string& text) {
+  if (text == "stop") return Reaction::kStop;
+  return text == "rollback" ? Reaction::kRollBack : Reaction::kGoOn;
+}
+
+// Refuses what the memory cannot hold before anything large is made.
+Task build_task(const RunSettings& settings, const Sampler& sampler, const DatasetSpec& spec,
+                at::Device device, int64_t world_size) {
+  if (device.is_cpu()) {
+    const ModelSize size = settings.model().size(spec);
+    check_memory(least_memory(settings.config, size, sampler, spec, world_size), free_memory_bytes());
+  }
+  torch::manual_seed(settings.config.seed);
+  Task task = settings.model().task(spec);
+  if (!task.module)
+    throw ConfigError("the model " + settings.config.model + " made no module; correct its recipe");
+  task.module->to(device);
+  return task;
+}
+
+// Measures with the largest micro-batch that finds memory; the engine will come down to it, too.
+PrecisionChoice settle_precision(const Task& task, const Dataset& train, int64_t micro_batch,
+                                 const std::string& precision, const std::string& matmul) {
+  for (;; micro_batch /= 2) {
+    try {
+      PrecisionChoice choice =
+          choose_precision(task, train.gather(at::arange(micro_batch)), precision, matmul);
+      use_matmul(choice.matmul);
+      return choice;
+    } catch (const std::exception& error) {
+      if (micro_batch == 1 || !is_out_of_memory(error)) throw;
+    }
+  }
+}
+
+std::map<std::string, std::string> model_settings(const RunSettings& settings, const DatasetSpec& spec) {
+  std::map<std::string, std::string> texts = settings.rebuilding();
+  texts["input_shape"] = shape_text(spec.input_shape);
+  if (spec.num_classes > 0) texts["num_classes"] = std::to_string(spec.num_classes);
+  if (spec.vocab_size > 0) texts["vocab_size"] = std::to_string(spec.vocab_size);
+  if (const std::string folder = settings.dataset().folder(); !folder.empty()) texts["data_dir"] = folder;
+  texts.merge(settings.model().notes());
+  return texts;
+}
+
+std::string or_name(const std::string& text, const std::string& name) { return text.empty() ? name : text; }
+
+}  // namespace
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+EngineOptions engine_options(const RunConfig& config) {
+  return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
+                        .weight_decay = config.weight_decay,
+                        .beta1 = config.beta1,
+                        .beta2 = config.beta2,
+                        .eps = config.eps,
+                        .momentum = config.momentum,
+                        .nesterov = config.nesterov,
+                        .decay_all = config.decay_all},
+          .schedule = {.shape = parse_lr_shape(config.sched),
+                       .peak = config.lr,
+                       .min = config.min_lr,
+                       .warmup_steps = config.warmup_steps},
+          .micro_batch = config.batch_size,
+          .clip_grad = config.clip_grad,
+          .seed = config.seed,
+          .ema_decay = config.ema,
+          .spikes = {.z_score = config.on_spike == "off" ? 0 : config.spike_zscore,
+                     .window = config.spike_window}};
+}
+
+DatasetPair load_data(const RunSettings& settings) {
+  const RunConfig& config = settings.config;
+  DataRecipe& recipe = settings.dataset();
+  if (config.val_fraction > 0) {
+    return split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed);
+  }
+  // Both parts are unpacked at the same time.
+  auto test = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kTest); });
+  DatasetPair data;
+  data.train = recipe.load(Split::kTrain);
+  data.test = test.get();
+  if (!data.train)
+    throw DataError("data set " + config.dataset + ": has no training part; correct its recipe");
+  check_fit(config.dataset, data);
+  return data;
+}
+
+std::string eval_part_name(const RunConfig& config) {
+  return config.val_fraction > 0 ? "validation part of the training set" : "test set";
+}
+
+double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
+                    const DatasetSpec& spec, int64_t world_size) {
+  if (size.parameters == 0) return 0;
+  const bool has_momentum = config.opt == "sgd" && config.momentum > 0;
+  const int moments = config.opt == "adamw" ? 2 : has_momentum ? 1 : 0;
+  const int saved = 1 + moments + (config.ema > 0 ? 1 : 0);
+  const int tensors = 1 + 2 * saved;  // gradients, and what is saved with its copy
+  const double parameters = 4.0 * tensors * static_cast<double>(size.parameters);
+  double pixels = 1;
+  for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
+  const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
+  // Each worker takes one at once, whether the run will get to it or not.
+  const int64_t num_windows = std::max<int64_t>(config.workers, 1);
+  const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
+  // One sample at once is what a run comes down to where more find no memory.
+  constexpr double kHalfBytes = 2;  // precision is not settled yet
+  return parameters + windows + kHalfBytes * (pixels + static_cast<double>(size.activations));
+}
+
+void check_memory(double needed_bytes, int64_t free_bytes) {
+  if (needed_bytes <= static_cast<double>(free_bytes)) return;
+  constexpr double kMostBytes = 9e18;
+  throw Error(ExitCode::kOutOfMemory,
+              "out of memory: the run needs " +
+                  bytes_text(static_cast<int64_t>(std::min(needed_bytes, kMostBytes))) +
+                  " at the least, of which " + bytes_text(free_bytes) +
+                  " are free; lower --batch-size, --workers or the size of the model (--hidden)");
+}
+
+PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before) {
+  const RunConfig& config = settings.config;
+  const at::Device device = configure_process({.device = config.device,
+                                               .threads = config.threads,
+                                               .num_workers = config.workers,
+                                               .memory_limit = config.memory_limit,
+                                               .deterministic = config.deterministic});
+  PreparedJob prepared;
+  Job& job = prepared.job;
+  job.data = load_data(settings);
+  const Dataset& train = *job.data.train;
+  job.global_batch = config.global_batch(world.size());
+  if (config.order == "sequential") job.order = sequential_order(train.size());
+  const Sampler sampler(train.size(), job.global_batch, config.seed);
+  job.length = length_of(config);
+  check_warmup(config.warmup_steps, run_length(job.length, sampler.windows_per_epoch()).total_updates);
+  job.task = build_task(settings, sampler, train.spec(), device, world.size());
+
+  const auto asked_or_before = [&](const std::string& asked, const std::string& was) {
+    return asked == "auto" && before != nullptr ? was : asked;
+  };
+  const PrecisionChoice choice =
+      settle_precision(job.task, train, largest_micro_batch(config.batch_size, sampler, world.size()),
+                       asked_or_before(config.precision, before ? to_string(before->info.precision) : ""),
+                       asked_or_before(config.matmul, before ? to_string(before->info.matmul) : ""));
+  if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
+  prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
+
+  job.engine = engine_options(config);
+  job.engine.precision = choice.precision;
+  job.num_workers = config.workers;
+  job.eval = {.interval = config.eval_interval,
+              .best_metric = config.best_metric,
+              .early_stop_patience = config.early_stop_patience};
+  job.save = {.interval = config.save_interval,
+              .keep = config.keep_checkpoints,
+              .go_on_on_error = config.on_save_error == "continue",
+              .grace_seconds = config.grace};
+  job.trouble = {.on_not_finite = reaction(config.on_nonfinite),
+                 .on_spike = reaction(config.on_spike),
+                 .max_rollbacks = config.max_rollbacks};
+  job.accept_drift = config.accept_drift;
+  const std::string folder = settings.dataset().folder();
+  job.names = {.dataset = config.dataset + (folder.empty() ? "" : " in " + folder),
+               .eval_part = eval_part_name(config),
+               .model = or_name(settings.model().describe(train.spec()), config.model),
+               .precision_reason = choice.reason};
+  // As many threads as there are cores is a number that changes the bits.
+  std::map<std::string, std::string> recorded = prepared.settled;
+  recorded["threads"] = std::to_string(at::get_num_threads());
+  job.settings = settings.texts(recorded);
+  job.model_settings = model_settings(settings, train.spec());
+  return prepared;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,45 @@
+// make_job: from settings to the value that Trainer runs: process, data, model, precision.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/run_settings.h"
+#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/dist/world.h"
+#include "gradstep/run/job.h"
+
+namespace gradstep {
+
+struct PreparedJob {
+  Job job{};
+  // What "auto" became, by key: with these texts in place of the user's the run can be repeated bit for bit,
+  // while another measurement might choose differently.
+  std::map<std::string, std::string> settled{};
+  std::vector<std::string> warnings{};  // one line each, such as an emulated precision
+};
+
+// Sets threads and memory limit of the process, reads the data, builds the model on the device and settles
+// the precision. Goes on with the precision that `before` settled, where the settings leave it open; null: a
+// new run. Throws ConfigError, DataError and Error (out of memory).
+[[nodiscard]] PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before);
+
+// All but the precision, which is settled later, and the length of the schedule, which the trainer knows.
+[[nodiscard]] EngineOptions engine_options(const RunConfig& config);
+// The data that the settings name: training part and evaluation part. Throws DataError.
+[[nodiscard]] DatasetPair load_data(const RunSettings& settings);
+// {28, 28} -> "28x28"
+[[nodiscard]] std::string shape_text(const std::vector<int64_t>& shape);
+// "test set", or which part of the training set.
+[[nodiscard]] std::string eval_part_name(const RunConfig& config);
+
+// Bytes that a run on the CPU takes at the least: parameters, gradients, moments and the copy that is saved,
+// windows read ahead, and what one sample keeps. 0 for a model whose size is not known before it is built.
+[[nodiscard]] double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
+                                  const DatasetSpec& spec, int64_t world_size);
+// Throws Error (out of memory) where that is more than there is: Linux hands out memory that it has not, and
+// kills the process without a word once it is used.
+void check_memory(double needed_bytes, int64_t free_bytes);
+
+}  // namespace gradstep

@@ -1,0 +1,191 @@
+// The flags of every recipe are known, so that help and config file do not depend on the choice; those of the
+// chosen ones count.
+#include "app/run_settings.h"
+
+#include <algorithm>
+
+#include "config/flag_table.h"
+#include "config/train_flags.h"
+#include "gradstep/base/error.h"
+#include "gradstep/base/version.h"
+
+namespace gradstep {
+namespace {
+
+BoundFlag name_flag(const char* key, const char* help, const char* group, std::string& value,
+                    const std::vector<std::string>& names) {
+  Flags flags;
+  flags.add(key, value, help + expectation(names) + ".").choices(names).group(group).metavar("NAME");
+  return flags.bound().front();
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+RunSettings::RunSettings(const Catalog& catalog) : catalog_(catalog), recipes_(catalog.make()) {
+  if (!catalog.model_names().empty()) config.model = catalog.model_names().front();
+  if (!catalog.dataset_names().empty()) config.dataset = catalog.dataset_names().front();
+  add_built_in();
+  add_recipes();
+}
+
+void RunSettings::add_built_in() {
+  if (catalog_.has_choice()) {
+    add(name_flag("dataset", "Data set: ", kDataGroup, config.dataset, catalog_.dataset_names()), kDataGroup,
+        "", "");
+  }
+  for (const Flag<RunConfig>& flag : train_flags()) {
+    // The model's group stands behind the data's.
+    const bool data_ends =
+        !known_.empty() && known_.back().flag.info.group == kDataGroup && flag.info.group != kDataGroup;
+    if (data_ends && catalog_.has_choice()) {
+      add(name_flag("model", "Model to train: ", kModelGroup, config.model, catalog_.model_names()),
+          kModelGroup, "", "");
+    }
+    add(bind_flag(flag, config), flag.info.group, "", "");
+  }
+}
+
+void RunSettings::add_recipes() {
+  for (auto& [name, recipe] : recipes_.datasets) {
+    Flags flags;
+    recipe->flags(flags);
+    for (BoundFlag& flag : flags.bound()) add(std::move(flag), kDataGroup, "", name);
+  }
+  for (auto& [name, recipe] : recipes_.models) {
+    Flags flags;
+    recipe->flags(flags);
+    for (BoundFlag& flag : flags.bound()) add(std::move(flag), kModelGroup, name, "");
+  }
+}
+
+// Behind the last flag of its group.
+void RunSettings::add(BoundFlag flag, const std::string& group, const std::string& model,
+                      const std::string& dataset) {
+  if (flag.info.group.empty()) flag.info.group = group;
+  Known* known = find(flag.info.key);
+  if (known != nullptr) {
+    if (known->models.empty() && known->datasets.empty())
+      throw std::logic_error("flag '" + flag.info.key + "' of a recipe is one of every run already");
+    known->shared.push_back(std::move(flag));
+  } else {
+    const auto last = std::find_if(known_.rbegin(), known_.rend(), [&](const Known& each) {
+      return each.flag.info.group == flag.info.group;
+    });
+    const auto place = last == known_.rend() ? known_.end() : last.base();
+    std::string value = flag.get();
+    known = &*known_.insert(place, {.flag = std::move(flag), .default_value = std::move(value)});
+  }
+  if (!model.empty()) known->models.push_back(model);
+  if (!dataset.empty()) known->datasets.push_back(dataset);
+}
+
+RunSettings::Known* RunSettings::find(const std::string& key) {
+  for (Known& known : known_) {
+    if (known.flag.info.key == key) return &known;
+  }
+  return nullptr;
+}
+
+std::vector<FlagInfo> RunSettings::flags() const {
+  std::vector<FlagInfo> infos;
+  for (const Known& known : known_) infos.push_back(known.flag.info);
+  return infos;
+}
+
+std::vector<FlagInfo> RunSettings::data_flags() const {
+  std::vector<FlagInfo> infos;
+  for (const Known& known : known_) {
+    const bool of_data = !known.datasets.empty() || (!catalog_.has_choice() && !known.models.empty());
+    if (of_data || known.flag.info.key == "dataset") infos.push_back(known.flag.info);
+  }
+  return infos;
+}
+
+void RunSettings::set(const std::string& key, const std::string& text, const std::string& where) {
+  Known* const known = find(key);
+  if (known == nullptr) throw std::logic_error("no flag " + key);
+  bool taken = known->flag.set(text);
+  for (BoundFlag& flag : known->shared) taken = flag.set(text) && taken;
+  if (!taken) throw ConfigError(complaint(where, text, known->flag.info));
+  known->given = where;
+}
+
+bool RunSettings::applies(const Known& known) const {
+  if (known.models.empty() && known.datasets.empty()) return true;
+  return contains(known.models, config.model) || contains(known.datasets, config.dataset);
+}
+
+std::string RunSettings::text_of(const Known& known) const { return known.flag.get(); }
+
+void RunSettings::validate() const {
+  for (const Known& known : known_) {
+    const FlagInfo& info = known.flag.info;
+    if (!known.flag.valid()) throw ConfigError(complaint(flag_spelling(info.key), text_of(known), info));
+    if (known.given.empty() || applies(known)) continue;
+    const bool of_model = !known.models.empty();
+    throw ConfigError(known.given + ": belongs to " + (of_model ? "--model " : "--dataset ") +
+                      (of_model ? known.models.front() : known.datasets.front()) + ", not to " +
+                      (of_model ? config.model : config.dataset) + "; leave it out");
+  }
+  gradstep::validate(config);
+}
+
+Settings RunSettings::texts(const std::map<std::string, std::string>& settled) const {
+  Settings settings;
+  for (const Known& known : known_) {
+    if (!applies(known)) continue;
+    const auto found = settled.find(known.flag.info.key);
+    settings.push_back({.key = known.flag.info.key,
+                        .text = found == settled.end() ? text_of(known) : found->second,
+                        .on_resume = known.flag.info.on_resume,
+                        .default_text = known.default_value});
+  }
+  return settings;
+}
+
+std::string RunSettings::toml(const std::map<std::string, std::string>& settled) const {
+  std::vector<std::pair<FlagInfo, std::string>> lines;
+  for (const Known& known : known_) {
+    const std::string& key = known.flag.info.key;
+    // The two exclude each other, so only the one in force may stand in the file.
+    if (!applies(known) || (key == "grad_accum_steps" && config.global_batch_size)) continue;
+    const auto found = settled.find(key);
+    lines.emplace_back(known.flag.info, found == settled.end() ? text_of(known) : found->second);
+  }
+  return config_toml(lines, std::string(version()), std::string(git_commit()));
+}
+
+std::map<std::string, std::string> RunSettings::rebuilding() const {
+  std::map<std::string, std::string> texts{{"dataset", config.dataset}, {"model", config.model}};
+  for (const Known& known : known_) {
+    const std::string& key = known.flag.info.key;
+    const bool of_recipe = !known.models.empty() || !known.datasets.empty();
+    if ((of_recipe && applies(known)) || key == "val_fraction" || key == "seed") texts[key] = text_of(known);
+  }
+  return texts;
+}
+
+void RunSettings::restore(const std::string& file, const std::map<std::string, std::string>& texts) {
+  if (!catalog_.has_choice()) {
+    const auto found = texts.find("model");
+    if (found != texts.end() && found->second != config.model) {
+      throw CheckpointError(file + ": is of the program " + found->second + ", not of " + config.model +
+                            "; use that program");
+    }
+  }
+  for (const auto& [key, text] : texts) {
+    Known* const known = find(key);
+    if (known == nullptr) continue;
+    bool taken = known->flag.set(text);
+    for (BoundFlag& flag : known->shared) taken = flag.set(text) && taken;
+    if (taken) continue;
+    throw CheckpointError(file + ": its " + key + " is \"" + text + "\", and must be " +
+                          known->flag.info.expects + "; use another file");
+  }
+}
+
+}  // namespace gradstep

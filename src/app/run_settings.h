@@ -1,0 +1,76 @@
+// RunSettings: all that a user can set for a run, the options of the chosen recipes included. What was asked
+// for; nothing that the program settles is written back into it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/catalog.h"
+#include "config/run_config.h"
+#include "gradstep/base/setting.h"
+#include "gradstep/config/flags.h"
+
+namespace gradstep {
+
+class RunSettings {
+ public:
+  // Everything at its default. The catalog must outlive it.
+  explicit RunSettings(const Catalog& catalog);
+  RunSettings(const RunSettings&) = delete;
+  RunSettings& operator=(const RunSettings&) = delete;
+
+  // In the order of the help; a flag that several recipes share stands there once.
+  [[nodiscard]] std::vector<FlagInfo> flags() const;
+  // Those of them that say which data: the choice of the data set and the options of data recipes; of a
+  // recipe that is model and data in one, all.
+  [[nodiscard]] std::vector<FlagInfo> data_flags() const;
+
+  // Throws ConfigError naming `where` (the flag, variable or line of the config file) for a text that the
+  // flag does not take. REQUIRES: `key` is one of flags().
+  void set(const std::string& key, const std::string& text, const std::string& where);
+  // Throws ConfigError for a setting given for a recipe that is not chosen, and for what RunConfig refuses.
+  void validate() const;
+
+  // The recipes that config.model and config.dataset name.
+  [[nodiscard]] ModelRecipe& model() const { return recipes_.model(config.model); }
+  [[nodiscard]] DataRecipe& dataset() const { return recipes_.dataset(config.dataset); }
+
+  // Every setting that applies, with texts of `settled` in place of its own.
+  [[nodiscard]] Settings texts(const std::map<std::string, std::string>& settled) const;
+  // The text of config.toml, the same way.
+  [[nodiscard]] std::string toml(const std::map<std::string, std::string>& settled) const;
+  // From these a model file's reader builds model and data again: names and options of the recipes,
+  // val_fraction, seed.
+  [[nodiscard]] std::map<std::string, std::string> rebuilding() const;
+  // The reverse: takes what texts() or rebuilding() gave; keys that are no flags here are left. Throws
+  // CheckpointError naming `file` for a text that its flag does not take.
+  void restore(const std::string& file, const std::map<std::string, std::string>& texts);
+
+  RunConfig config{};
+
+ private:
+  // One flag, and the recipes that own it; both empty: every run has it.
+  struct Known {
+    BoundFlag flag{};
+    std::vector<std::string> models{};
+    std::vector<std::string> datasets{};
+    std::vector<BoundFlag> shared{};  // the same flag of further recipes
+    std::string given{};              // where it was set; empty: it was not
+    std::string default_value{};
+  };
+
+  void add_built_in();
+  void add_recipes();
+  void add(BoundFlag flag, const std::string& group, const std::string& model, const std::string& dataset);
+  [[nodiscard]] bool applies(const Known& known) const;
+  [[nodiscard]] std::string text_of(const Known& known) const;
+  Known* find(const std::string& key);
+
+  const Catalog& catalog_;
+  Recipes recipes_;
+  std::vector<Known> known_;
+};
+
+}  // namespace gradstep

@@ -1,0 +1,16 @@
+// What --model and --dataset choose from.
+#include "program/recipes.h"
+
+namespace gradstep {
+
+App gradstep_app() {
+  App app;
+  app.model<MlpRecipe>("mlp");
+  app.dataset<NamedData>("fashion-mnist", "fashion-mnist");
+  app.dataset<NamedData>("mnist", "mnist");
+  app.dataset<NamedData>("cifar10", "cifar10");
+  app.command(fetch_command());
+  return app;
+}
+
+}  // namespace gradstep

@@ -1,0 +1,152 @@
+// RunSettings: the flags of the program's recipes beside those of every run, as config file, as settings and
+// back.
+#include "app/run_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "gradstep/base/error.h"
+#include "gradstep/model/tasks.h"
+#include "support/gradstep_program.h"
+#include "support/message_of.h"
+#include "support/source_dir.h"
+
+namespace gradstep::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(RunSettings, TheKeysAreFrozen) {
+  std::string keys;
+  for (const FlagInfo& each : RunSettings(program().catalog).flags()) {
+    keys += each.key;
+    for (const std::string& alias : each.aliases) keys += " " + alias;
+    keys += "\n";
+  }
+  EXPECT_EQ(keys, read_source_file("tests/golden/config_keys.txt"))
+      << "a key that users have in their files was renamed or removed, or a new one needs a line in the "
+         "golden file";
+}
+
+TEST(RunSettings, NamesAreUniqueAndEachFlagIsExplained) {
+  std::set<std::string> names;
+  for (const FlagInfo& each : RunSettings(program().catalog).flags()) {
+    EXPECT_TRUE(names.insert(each.key).second) << each.key;
+    for (const std::string& alias : each.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
+    EXPECT_EQ(each.help.back(), '.') << each.key;
+    EXPECT_EQ(each.metavar.empty(), each.is_switch()) << each.key;
+    EXPECT_EQ(each.default_text.empty(), each.is_switch()) << each.key;
+    EXPECT_FALSE(each.expects.empty()) << each.key;
+  }
+}
+
+TEST(RunSettings, KnowTheDataSetsAndModelsThereAre) {
+  for (const auto& [key, known] : {std::pair{"dataset", program().catalog.dataset_names()},
+                                   std::pair{"model", program().catalog.model_names()}}) {
+    EXPECT_FALSE(known.empty());
+    for (const std::string& name : known) EXPECT_NO_THROW(RunSettings(program().catalog).set(key, name, ""));
+  }
+  RunSettings settings(program().catalog);
+  EXPECT_THAT(message_of<ConfigError>([&] { settings.set("dataset", "emnist", "--dataset"); }),
+              AllOf(HasSubstr("--dataset 'emnist'"), HasSubstr("cifar10")));
+}
+
+TEST(RunSettings, RangesOfRecipesAreKept) {
+  RunSettings settings(program().catalog);
+  const auto refusal = [&](const char* key, const char* text) {
+    return message_of<ConfigError>([&] { settings.set(key, text, std::string("--") + key); });
+  };
+  EXPECT_THAT(refusal("dropout", "1"),
+              HasSubstr("--dropout '1': must be a number of at least 0 and less than 1"));
+  EXPECT_THAT(refusal("hidden", "0"), HasSubstr("--hidden '0': must be a whole number from 1 to 1000000"));
+  EXPECT_THAT(refusal("label_smoothing", "1.5"), HasSubstr("must be a number from 0 to 1"));
+  EXPECT_NO_THROW(settings.set("label_smoothing", "1", ""));
+}
+
+TEST(RunSettings, SettledTextsStandInPlaceOfWhatWasAsked) {
+  const RunSettings settings(program().catalog);
+  for (const Setting& setting : settings.texts({{"precision", "bf16"}})) {
+    if (setting.key == "precision") EXPECT_EQ(setting.text, "bf16");
+    if (setting.key == "matmul") EXPECT_EQ(setting.text, "auto");
+  }
+  EXPECT_EQ(settings.config.precision, "auto");
+}
+
+TEST(RunSettings, WriteValuesAsToml) {
+  RunSettings settings(program().catalog);
+  settings.set("data_dir", "a\"b\\c\n", "");
+  settings.config.max_steps = 5;
+  settings.config.lr = 1;
+  settings.config.seed = std::numeric_limits<uint64_t>::max();
+  const std::string text = settings.toml({});
+  EXPECT_THAT(text, HasSubstr("data_dir = \"a\\\"b\\\\c\\u000A\"\n"));
+  EXPECT_THAT(text, HasSubstr("max_steps = 5\n"));
+  EXPECT_THAT(text, HasSubstr("epochs = \"none\"\n"));
+  EXPECT_THAT(text, HasSubstr("lr = 1.0\n"));
+  EXPECT_THAT(text, HasSubstr("nesterov = false\n"));
+  EXPECT_THAT(text, HasSubstr("seed = \"18446744073709551615\"\n"));
+}
+
+TEST(RunSettings, TomlHoldsOneOfTheTwoThatExcludeEachOther) {
+  RunSettings settings(program().catalog);
+  EXPECT_THAT(settings.toml({}), HasSubstr("\ngrad_accum_steps = 4\n"));
+  settings.config.global_batch_size = 128;
+  EXPECT_THAT(settings.toml({}),
+              AllOf(HasSubstr("\nglobal_batch_size = 128\n"), Not(HasSubstr("grad_accum_steps"))));
+}
+
+// Two models that share one option, and have one of their own each.
+template <int kNumber>
+class Toy final : public ModelRecipe {
+ public:
+  void flags(Flags& flags) override {
+    flags.add("width", width, "Width of it all.");
+    flags.add("own" + std::to_string(kNumber), own, "An option of its own.");
+  }
+  Task task(const DatasetSpec& /*spec*/) override { return {}; }
+  int64_t width = 3;
+  bool own = false;
+};
+
+class NoData final : public DataRecipe {
+ public:
+  std::shared_ptr<const Dataset> load(Split /*part*/) override { return nullptr; }
+};
+
+TEST(RunSettings, AnOptionOfAModelThatIsNotChosenIsRefused) {
+  Catalog catalog;
+  catalog.add_model("one", [] { return std::make_unique<Toy<1>>(); });
+  catalog.add_model("two", [] { return std::make_unique<Toy<2>>(); });
+  catalog.add_dataset("none", [] { return std::make_unique<NoData>(); });
+  RunSettings settings(catalog);
+  settings.set("model", "two", "--model");
+  settings.set("width", "8", "--width");
+  settings.set("own2", "true", "--own2");
+  EXPECT_NO_THROW(settings.validate());
+  EXPECT_EQ(dynamic_cast<Toy<2>&>(settings.model()).width, 8);
+  EXPECT_THAT(settings.toml({}),
+              AllOf(HasSubstr("width = 8"), HasSubstr("own2 = true"), Not(HasSubstr("own1"))));
+  settings.set("own1", "true", "job.toml, line 3: own1");
+  EXPECT_THAT(message_of<ConfigError>([&] { settings.validate(); }),
+              HasSubstr("job.toml, line 3: own1: belongs to --model one, not to two"));
+}
+
+TEST(RunSettings, ARecipeMayNotTakeTheNameOfABuiltInFlag) {
+  class Bad final : public ModelRecipe {
+   public:
+    void flags(Flags& flags) override { flags.add("lr", lr, "Mine."); }
+    Task task(const DatasetSpec& /*spec*/) override { return {}; }
+    double lr = 0;
+  };
+  Catalog catalog;
+  catalog.add_model("bad", [] { return std::make_unique<Bad>(); });
+  EXPECT_THROW(RunSettings settings(catalog), std::logic_error);
+}
+
+}  // namespace
+}  // namespace gradstep::testing
