@@ -6,6 +6,7 @@
 #include "gradstep/base/exit_code.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/stop.h"
+#include "gradstep/base/signals.h"
 #include "gradstep/base/step_report.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/base/allocator.h"

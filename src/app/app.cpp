@@ -17,12 +17,12 @@
 #include "app/help.h"
 #include "app/program.h"
 #include "app/replay_command.h"
-#include "app/signals.h"
 #include "app/terminal.h"
 #include "app/train_command.h"
 #include "app/train_config.h"
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
+#include "gradstep/base/signals.h"
 #include "gradstep/base/version.h"
 
 namespace gradstep {
@@ -233,7 +233,7 @@ int guarded(const Words& words) {
 
 }  // namespace
 
-App::App() : parts_(std::make_unique<Parts>()) {}
+App::App(std::string name) : parts_(std::make_unique<Parts>()) { parts_->name = std::move(name); }
 App::~App() = default;
 App::App(App&&) noexcept = default;
 App& App::operator=(App&&) noexcept = default;
@@ -261,7 +261,6 @@ App& App::command(ExtraCommand command) {
 int App::run(int argc, char** argv) {
   open_missing_streams();
   ignore_write_signals();
-  if (argc > 0) parts_->name = std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
   set_program(*parts_);
   const int exit_code = guarded(Words(argv + std::min(argc, 1), argv + argc));
   std::fflush(stdout);

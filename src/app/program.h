@@ -20,7 +20,7 @@ struct ExtraCommand {
 };
 
 struct App::Parts {
-  std::string name = "train";
+  std::string name{};
   Catalog catalog{};
   std::vector<ExtraCommand> extra{};
 };

@@ -62,7 +62,8 @@ void RunSettings::add_recipes() {
   }
 }
 
-// Behind the last flag of its group.
+// A recipe's flag stands behind the choice of recipes and the recipes' flags before it; one of a group of its
+// own at the end, and one of the model's group behind the data's.
 void RunSettings::add(BoundFlag flag, const std::string& group, const std::string& model,
                       const std::string& dataset) {
   if (flag.info.group.empty()) flag.info.group = group;
@@ -72,15 +73,30 @@ void RunSettings::add(BoundFlag flag, const std::string& group, const std::strin
       throw std::logic_error("flag '" + flag.info.key + "' of a recipe is one of every run already");
     known->shared.push_back(std::move(flag));
   } else {
-    const auto last = std::find_if(known_.rbegin(), known_.rend(), [&](const Known& each) {
-      return each.flag.info.group == flag.info.group;
-    });
-    const auto place = last == known_.rend() ? known_.end() : last.base();
     std::string value = flag.get();
-    known = &*known_.insert(place, {.flag = std::move(flag), .default_value = std::move(value)});
+    known = &*known_.insert(place_of(flag.info.group, !model.empty() || !dataset.empty()),
+                            {.flag = std::move(flag), .default_value = std::move(value)});
   }
   if (!model.empty()) known->models.push_back(model);
   if (!dataset.empty()) known->datasets.push_back(dataset);
+}
+
+std::vector<RunSettings::Known>::iterator RunSettings::place_of(const std::string& group, bool of_recipe) {
+  const auto behind_last = [&](auto fits) {
+    const auto last = std::find_if(known_.rbegin(), known_.rend(), fits);
+    return last == known_.rend() ? known_.end() : last.base();
+  };
+  const auto in_group = [&](const Known& known) { return known.flag.info.group == group; };
+  if (of_recipe && (group == kDataGroup || group == kModelGroup)) {
+    const auto place = behind_last([&](const Known& known) {
+      const bool is_choice = known.flag.info.key == "dataset" || known.flag.info.key == "model";
+      return in_group(known) && (is_choice || !known.models.empty() || !known.datasets.empty());
+    });
+    if (place != known_.end()) return place;
+  }
+  const auto place = behind_last(in_group);
+  if (place != known_.end() || group != kModelGroup) return place;
+  return behind_last([](const Known& known) { return known.flag.info.group == kDataGroup; });
 }
 
 RunSettings::Known* RunSettings::find(const std::string& key) {

@@ -64,6 +64,7 @@ class RunSettings {
   void add_built_in();
   void add_recipes();
   void add(BoundFlag flag, const std::string& group, const std::string& model, const std::string& dataset);
+  [[nodiscard]] std::vector<Known>::iterator place_of(const std::string& group, bool of_recipe);
   [[nodiscard]] bool applies(const Known& known) const;
   [[nodiscard]] std::string text_of(const Known& known) const;
   Known* find(const std::string& key);

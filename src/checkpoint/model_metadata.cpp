@@ -88,7 +88,8 @@ ModelInfo model_info(const std::string& path, const std::map<std::string, std::s
   info.update = reader.number<int64_t>("update");
   if (info.update < 0)
     throw CheckpointError(path + ": metadata gradstep.update is out of range; use another file");
-  for (const char* own : {"version", "git_commit", "precision", "matmul", "update"}) info.settings.erase(own);
+  for (const char* own : {"version", "git_commit", "precision", "matmul", "update", "black_box"})
+    info.settings.erase(own);
   return info;
 }
 

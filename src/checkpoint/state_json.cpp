@@ -189,21 +189,28 @@ Interval read_interval(const JsonObject& policy, const std::string& key) {
   }
 }
 
-// Checkpoints of before 0.2 have these among the settings only.
+// Checkpoints of the first version have these among the settings, where a key that is missing has its
+// default.
 void read_policy(const JsonObject& document, TrainState& state) {
-  const bool has_policy = document.has("policy");
-  const JsonObject policy = document.object(has_policy ? "policy" : "config");
-  if (has_policy) {
+  if (document.has("policy")) {
+    const JsonObject policy = document.object("policy");
     state.asked_micro_batch = policy.integer("micro_batch", 1, kMaxBatch);
-  } else {
-    const std::string text = policy.text("batch_size");
-    const std::optional<int64_t> batch_size = parse_integer(text);
-    if (!batch_size || *batch_size < 1) policy.fail("batch_size", "expected a whole number of at least 1");
-    state.asked_micro_batch = *batch_size;
+    state.eval_interval = read_interval(policy, "eval_interval");
+    state.save_interval = read_interval(policy, "save_interval");
+    state.best_metric = policy.text("best_metric");
+    return;
   }
-  state.eval_interval = read_interval(policy, "eval_interval");
-  state.save_interval = read_interval(policy, "save_interval");
-  state.best_metric = policy.text("best_metric");
+  const JsonObject config = document.object("config");
+  const auto interval = [&](const std::string& key) {
+    return config.has(key) ? read_interval(config, key) : Interval{1, Interval::Unit::kEpochs};
+  };
+  const std::optional<int64_t> batch_size =
+      config.has("batch_size") ? parse_integer(config.text("batch_size")) : 32;
+  if (!batch_size || *batch_size < 1) config.fail("batch_size", "expected a whole number of at least 1");
+  state.asked_micro_batch = *batch_size;
+  state.eval_interval = interval("eval_interval");
+  state.save_interval = interval("save_interval");
+  state.best_metric = config.has("best_metric") ? config.text("best_metric") : "val_acc";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
+#include "gradstep/step/matmul.h"
 
 namespace gradstep {
 namespace {
@@ -28,6 +29,10 @@ TrainState capture_engine(Engine& engine) {
   state.optimizer = engine.optimizer().state();
   state.ema = engine.ema().tensors();
   state.engine = engine.state();
+  state.asked_micro_batch = engine.options().micro_batch;
+  state.info = {.precision = engine.options().precision,
+                .matmul = current_matmul(),
+                .update = engine.counters().updates};
   return state;
 }
 

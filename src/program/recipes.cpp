@@ -4,7 +4,7 @@
 namespace gradstep {
 
 App gradstep_app() {
-  App app;
+  App app("gradstep");
   app.model<MlpRecipe>("mlp");
   app.dataset<NamedData>("fashion-mnist", "fashion-mnist");
   app.dataset<NamedData>("mnist", "mnist");

@@ -3,6 +3,8 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
+#include <exception>
 #include <optional>
 
 #include "gradstep/base/exit_code.h"
@@ -11,13 +13,20 @@
 namespace gradstep {
 
 struct Facts {
-  double seconds = 0;              // of training
-  bool time_is_over = false;       // --max-time
-  std::optional<ExitCode> stop{};  // somebody asked to stop
+  double seconds = 0;                  // of training
+  bool time_is_over = false;           // the limit of JobLength::max_seconds
+  std::optional<ExitCode> stop{};      // somebody asked to stop
+  std::optional<int64_t> lost_best{};  // update of a best evaluation whose save has failed
+  bool failed = false;                 // something that ends the run went wrong
 };
 
-// Each rank's own facts -> the same on all: rank 0's clock and limit, and a stop that any rank was asked for
-// (its own reason first, else that of the lowest rank). A world of one returns at once; else one collective.
+// Each rank's own facts -> the same on all: rank 0's clock, limit and lost best; a stop that any rank was
+// asked for (its own reason first, else that of the lowest rank); and whether anything failed anywhere. A
+// world of one returns at once; else one collective.
 [[nodiscard]] Facts agree(Facts own, c10::Device device, World& world);
+
+// Throws on every rank if one has an exception: its own, or an Error with the same exit code that names the
+// rank. `own` may be null. A world of one only rethrows; else one collective.
+void throw_together(const std::exception_ptr& own, c10::Device device, World& world);
 
 }  // namespace gradstep

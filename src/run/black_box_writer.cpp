@@ -18,8 +18,10 @@ void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
   std::string number = std::to_string(step.window);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
+  const BlackBox box = run_.black_box(window, step);
+  if (!writes_) return;
   try {
-    write_black_box(file_system_, path, run_.black_box(window, step));
+    write_black_box(file_system_, path, box);
     reporter_.event(step.update, BlackBoxWritten{.window = step.window, .file = path});
   } catch (const CheckpointError& error) {
     reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = error.what()});

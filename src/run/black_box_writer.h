@@ -11,10 +11,11 @@ namespace gradstep {
 
 class BlackBoxWriter {
  public:
-  // All of them must outlive it. An empty output_dir: none is left.
-  BlackBoxWriter(FileSystem& file_system, const std::string& output_dir, const RunProgress& run,
+  // All of them must outlive it. An empty output_dir: none is left. All ranks look at the window together;
+  // the one that `writes` writes the file.
+  BlackBoxWriter(FileSystem& file_system, const std::string& output_dir, bool writes, const RunProgress& run,
                  Reporter& reporter)
-      : file_system_(file_system), output_dir_(output_dir), run_(run), reporter_(reporter) {}
+      : file_system_(file_system), output_dir_(output_dir), writes_(writes), run_(run), reporter_(reporter) {}
 
   // The first scaler's overflow, the first spike and the first window beside these that is not finite have
   // one each, <output_dir>/blackbox-<window>.safetensors. One that cannot be written is told, and the run
@@ -26,6 +27,7 @@ class BlackBoxWriter {
 
   FileSystem& file_system_;
   const std::string output_dir_;
+  const bool writes_;
   const RunProgress& run_;
   Reporter& reporter_;
   bool left_overflow_ = false;

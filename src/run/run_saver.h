@@ -35,6 +35,7 @@ class RunSaver {
   // Throws what was reported: CheckpointError for a save that failed where --on-save-error stop says so, and
   // at the end for the last one in any case; Diverged where the state is not finite.
   void throw_failure();
+  [[nodiscard]] bool has_failed() const { return failure_ != nullptr; }
   // The update of the last best evaluation whose save has failed since the last call, if any.
   [[nodiscard]] std::optional<int64_t> take_lost_best() { return std::exchange(lost_best_, std::nullopt); }
   void wait();

@@ -7,80 +7,10 @@
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/run/evaluator.h"
-#include "run/agreement.h"
-#include "run/black_box_writer.h"
-#include "run/drift.h"
-#include "run/reporter.h"
-#include "run/resume.h"
-#include "run/row_clock.h"
-#include "run/run_progress.h"
-#include "run/run_saver.h"
-#include "run/run_setup.h"
+#include "run/trainer_impl.h"
 #include "run/trouble.h"
 
 namespace gradstep {
-
-class Trainer::Impl {
- public:
-  Impl(Job job, World& world) : setup_(std::move(job), world), run_(setup_) {}
-
-  void resume(const FoundCheckpoint& found);
-  std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
-  RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
-
-  [[nodiscard]] bool nothing_left() const { return length_reached() || run_.best.out_of_patience(); }
-
-  RunSetup setup_;
-  std::vector<std::string> warnings_;
-
- private:
-  void begin();
-  // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
-  bool over();
-  [[nodiscard]] bool eval_due() const;
-  [[nodiscard]] bool save_due() const;
-  void look_around();  // brings facts_ up to date, on all ranks alike
-  void consume(const Window& window);
-  void react(const Window& window, const StepReport& step);
-  void roll_back(const StepReport& report, const std::string& cause);
-  void evaluate_now();
-  void save(bool export_model);
-  [[nodiscard]] bool has_exports() const;  // the model files of this very update
-  RunEnd finish();
-  void save_after_error() noexcept;
-
-  [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
-  [[nodiscard]] bool length_reached() const { return setup_.length.reached(elapsed()); }
-  [[nodiscard]] bool time_is_over() const;
-  [[nodiscard]] bool start_is_over() const;  // --stop-after
-  [[nodiscard]] bool measured_last_update() const;
-  [[nodiscard]] EndReason end_reason() const;
-  [[nodiscard]] bool writes() const { return setup_.world.rank() == 0; }
-  void event(Event what) { reporter_->event(setup_.engine.counters().updates, std::move(what)); }
-  // Brings the reports back to where a checkpoint has them.
-  void rewind_reports(Sink::Events events);
-  void hear_of_saves(bool at_end);  // tells of those that failed
-  void report_saves(bool at_end);   // the same, and throws where the run shall not go on
-
-  RunProgress run_;
-  RowClock clock_;
-  Facts facts_;
-  std::optional<Reporter> reporter_;
-  std::optional<BlackBoxWriter> boxes_;
-  const StopToken* stop_ = nullptr;
-  FileSystem* file_system_ = nullptr;
-  std::string output_dir_;
-  std::unique_ptr<RunSaver> saver_;
-  std::unique_ptr<Loader> loader_;
-  std::optional<TrainState> resumed_;  // without tensors
-  std::string resumed_from_;
-  std::vector<Event> first_events_;  // that resume() leaves for the sinks
-  int64_t first_update_ = 0;         // of this start
-  double window_seconds_ = 0;        // that the slowest recent window took
-  bool best_unsaved_ = false;
-  bool is_fork_ = false;  // resumed from a checkpoint of another folder
-  bool changed_ = true;   // since the checkpoint of this folder that the run goes on from
-};
 
 RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
                           const std::string& output_dir) {
@@ -90,7 +20,7 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
     for (const std::string& warning : prepare_output(file_system, output_dir))
       first_events_.emplace_back(Warning{warning});
   }
-  boxes_.emplace(file_system, writes() ? output_dir : "", run_, *reporter_);
+  boxes_.emplace(file_system, output_dir, writes(), run_, *reporter_);
   begin();
   try {
     while (!over()) {
@@ -125,27 +55,13 @@ void Trainer::Impl::begin() {
   if (is_fork_) save(/*export_model=*/false);  // killed before the next one, it goes on from here
 }
 
-void Trainer::Impl::rewind_reports(Sink::Events events) {
-  std::string missing;
-  reporter_->tell([&](Sink& sinks) { missing = sinks.rewind(run_.report_positions, events); });
-  // A checkpoint of another folder knows of rows that are not here.
-  if (!missing.empty() && !is_fork_) event(Warning{missing});
-}
-
 void Trainer::Impl::hear_of_saves(bool at_end) {
   reporter_->tell([&](Sink& sinks) { saver_->report(sinks, at_end); });
-  // Its weights are gone: the next evaluation is the best again.
-  if (const std::optional<int64_t> lost = saver_->take_lost_best()) run_.best.forget(*lost);
-}
-
-void Trainer::Impl::report_saves(bool at_end) {
-  hear_of_saves(at_end);
-  saver_->throw_failure();
 }
 
 bool Trainer::Impl::over() {
+  hear_of_saves(/*at_end=*/false);
   look_around();
-  report_saves(/*at_end=*/false);
   return nothing_left() || facts_.stop || start_is_over() || facts_.time_is_over;
 }
 
@@ -158,8 +74,15 @@ bool Trainer::Impl::save_due() const {
 void Trainer::Impl::look_around() {
   facts_ = agree({.seconds = clock_.seconds(),
                   .time_is_over = time_is_over(),
-                  .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt},
+                  .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt,
+                  .lost_best = saver_->take_lost_best(),
+                  .failed = saver_->has_failed()},
                  setup_.device, setup_.world);
+  // Its weights are gone: the next evaluation is the best again.
+  if (facts_.lost_best) run_.best.forget(*facts_.lost_best);
+  if (!facts_.failed) return;
+  saver_->throw_failure();
+  throw CheckpointError("rank 0 could not save, and all ranks end with it; its own line says why");
 }
 
 void Trainer::Impl::consume(const Window& window) {
@@ -202,34 +125,6 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
   }
 }
 
-void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) {
-  saver_->wait();
-  report_saves(/*at_end=*/false);
-  setup_.world.barrier();  // what rank 0 wrote is there for all
-  const std::string number = std::to_string(step.window);
-  if (run_.num_rollbacks >= setup_.job.trouble.max_rollbacks) {
-    throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
-                   " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
-  }
-  const std::optional<FoundCheckpoint> found = newest_checkpoint(output_dir_);
-  if (!found) {
-    throw Diverged("stopped at window " + number + ": " + cause +
-                   "; there is no checkpoint to roll back to yet: give a shorter --save-interval");
-  }
-  // These outlive the way back.
-  std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);
-  stepped_over.push_back({step.window, step.loss, step.grad_norm});
-  const int64_t num_rollbacks = run_.num_rollbacks + 1;
-  run_.take_over(found->path, found->state, setup_.engine.options().micro_batch);
-  run_.stepped_over = std::move(stepped_over);
-  run_.num_rollbacks = num_rollbacks;
-  best_unsaved_ = false;
-  loader_ = run_.make_loader();
-  rewind_reports(Sink::Events::kKeep);
-  for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
-  event(RolledBack{.window = step.window, .cause = cause, .to = found->path});
-}
-
 void Trainer::Impl::evaluate_now() {
   if (!setup_.job.data.test) return;
   const auto pause = clock_.pause();
@@ -263,6 +158,8 @@ void Trainer::Impl::save(bool export_model) {
   // The state must not know of a best model that the save before could not write.
   saver_->wait();
   hear_of_saves(/*at_end=*/false);
+  const Facts lost = agree({.lost_best = saver_->take_lost_best()}, setup_.device, setup_.world);
+  if (lost.lost_best) run_.best.forget(*lost.lost_best);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
   // Under a short grace the checkpoint is what counts, and the file for others is written where there is
@@ -290,7 +187,10 @@ RunEnd Trainer::Impl::finish() {
   // What a finished run left stays as it is, whatever flags this start was given; unless a kill came before
   // its last files.
   if (changed_ || !has_exports()) save(/*export_model=*/true);
-  report_saves(/*at_end=*/true);
+  hear_of_saves(/*at_end=*/true);
+  const std::optional<ExitCode> stop = facts_.stop;
+  look_around();
+  facts_.stop = stop;  // a signal that comes now ends nothing
   RunEnd end{.update = setup_.engine.counters().updates,
              .total_updates = setup_.length.total_updates,
              .samples = run_.samples,
@@ -335,55 +235,6 @@ bool Trainer::Impl::measured_last_update() const {
 bool Trainer::Impl::start_is_over() const {
   const std::optional<int64_t>& stop_after = setup_.job.length.stop_after;
   return stop_after && setup_.engine.counters().updates - first_update_ >= *stop_after;
-}
-
-void Trainer::Impl::resume(const FoundCheckpoint& found) {
-  const TrainState& state = found.state;
-  const std::vector<Drift> drifts =
-      find_drift(state, {.settings = setup_.settings,
-                         .global_batch = setup_.sampler.global_batch(),
-                         .total_updates = setup_.length.total_updates,
-                         .dataset_fingerprint = setup_.job.data.train->fingerprint(),
-                         .best_metric = setup_.best_metric.name});
-  refuse_drift(drifts, found.path, setup_.job.accept_drift);
-  const int64_t asked = setup_.job.engine.micro_batch;
-  run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);
-  // A best evaluation by another measure says nothing about this one.
-  if (setup_.best_metric.name != state.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
-  resumed_ = state;
-  resumed_->model = resumed_->optimizer = resumed_->ema = {};
-  resumed_from_ = found.path;
-  if (setup_.job.engine.precision == state.info.precision && current_matmul() == state.info.matmul)
-    setup_.plan.precision_reason = "as before";
-  first_events_.emplace_back(
-      Resumed{.from = found.path, .window = state.engine.counters.windows, .nothing_left = nothing_left()});
-  for (const std::string& broken : found.broken) {
-    warnings_.push_back("a checkpoint is broken and was passed over: " + broken);
-    first_events_.emplace_back(BrokenCheckpoint{broken});
-  }
-  for (const Drift& drift : drifts) {
-    const bool accepted = drift.kind == OnResume::kRefused;
-    if (drift.kind != OnResume::kFree)
-      warnings_.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
-    first_events_.emplace_back(SettingChanged{.key = drift.key, .before = drift.before, .now = drift.now});
-  }
-}
-
-std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
-                                                       const std::string& output_dir) {
-  file_system_ = &file_system;
-  output_dir_ = output_dir;
-  saver_ = std::make_unique<RunSaver>(
-      file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
-      save_bytes(capture_engine(setup_.engine)),
-      planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
-  is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
-  // What was read from this very folder need not be written there again.
-  changed_ = !resumed_ || is_fork_;
-  if (!changed_) saver_->note_saved(*resumed_);
-  // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && !output_dir.empty()) run_.best.forget();
-  return saver_->check();
 }
 
 // With room for one more window and a save before the limit.

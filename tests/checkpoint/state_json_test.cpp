@@ -170,8 +170,8 @@ TEST(StateJson, EveryKeyIsNeededAndOfItsType) {
   each_value(whole, json::json_pointer(""), [&](const json::json_pointer& path) {
     const std::string text = path.to_string();
     const bool in_list = whole.at(path.parent_pointer()).is_array();
-    const bool free_key = text.starts_with("/config/") || text.starts_with("/report_positions/") ||
-                          path.back().starts_with("ema_val_") ||
+    const bool free_key = text.starts_with("/config/") || text == "/policy" ||
+                          text.starts_with("/report_positions/") || path.back().starts_with("ema_val_") ||
                           (path.back().starts_with("val_") && path.back() != "val_loss");  // the task's own
     ++num_values;
     if (!in_list && !free_key) {
@@ -183,7 +183,7 @@ TEST(StateJson, EveryKeyIsNeededAndOfItsType) {
     other.at(path) = whole.at(path).is_boolean() ? json("x") : json(true);
     EXPECT_THAT(refusal(other.dump()), HasSubstr("expected ")) << text;
   });
-  EXPECT_GT(num_values, 200);
+  EXPECT_GT(num_values, 180);
 }
 
 TEST(StateJson, RangesAreChecked) {

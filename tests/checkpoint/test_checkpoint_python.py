@@ -14,7 +14,7 @@ def documented_lines():
 
 
 def main():
-    program = os.path.join(os.environ["GRADSTEP_BUILD_DIR"], "tests", "gradstep_run_test")
+    program = os.path.join(os.environ["GRADSTEP_BUILD_DIR"], "tests", "gradstep_checkpoint_test")
     with tempfile.TemporaryDirectory() as folder:
         run = os.path.join(folder, "runs", "first")
         os.makedirs(run)

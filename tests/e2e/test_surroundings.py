@@ -50,9 +50,10 @@ class Limits(ProgramTest):
                 result = limited(num, *self.small("--epochs", 1, *extra, name=f"run{i}"))
                 self.check_refusal(result, 2, "threads", "--workers", "ulimit -u")
                 self.assertFalse((self.folder / f"run{i}").exists())
-        # As many as are asked for suffice, whatever sizes of teams OpenMP has.
+        # As many as are asked for suffice, whatever sizes of teams OpenMP has; threads that were tried leave slowly, and
+        # count until they are gone.
         large = ("--epochs", 5, "--hidden", 512, "--batch-size", 60, "--threads", 16)
-        self.done(limited(33, *self.small(*large, name="just")))
+        self.done(limited(66, *self.small(*large, name="just")))
         self.check_refusal(limited(5, "eval", self.folder / "enough", "--threads", 16), 2, "threads")
 
 

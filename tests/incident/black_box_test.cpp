@@ -71,7 +71,7 @@ BlackBox box_of_broken_run(Precision precision, const Dataset& data) {
   BlackBox box = make_black_box(engine, window, report);
   box.scale_history = {{1, 64}, {3, 32}};
   box.info = {.settings = {{"model", "mlp"}, {"hidden", "6"}}, .precision = precision, .update = 2};
-  box.settings = {{"dataset", "mnist"}, {"data_dir", "some/folder"}, {"seed", "77"}, {"lr", "0.1"}};
+  box.settings = {{"dataset", "mnist"}, {"data_dir", "some/folder"}, {"seed", "77"}, {"hidden", "6"}};
   box.dataset_fingerprint = data.fingerprint();
   return box;
 }
@@ -209,7 +209,7 @@ TEST(BlackBox, AHostileFileIsAnErrorAndNothingElse) {
   EXPECT_THAT(replaced("\"loss_scale\":1.0", "\"loss_scale\":\"Infinity\""), HasSubstr("loss_scale"));
   EXPECT_THAT(replaced("\"ids\":[30", "\"ids\":[-30"), HasSubstr("ids"));
   EXPECT_THAT(replaced("\"ids\":[30", "\"ids\":[1e300"), HasSubstr("ids"));
-  EXPECT_THAT(replaced("\"hidden\":\"6\"", "\"hidden\":\"six\""), HasSubstr("hidden"));
+  EXPECT_THAT(replaced("\"hidden\":\"6\"", "\"hidden\":6"), HasSubstr("hidden"));
   EXPECT_THAT(replaced("\"modules\":[", "\"modules\":[7,"), HasSubstr("modules"));
   EXPECT_THAT(replaced("\"seed\":77", "\"seed\":-1"), HasSubstr("seed"));
 }

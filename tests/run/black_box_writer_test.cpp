@@ -38,7 +38,7 @@ class BlackBoxWriterTest : public ::testing::Test {
 };
 
 TEST_F(BlackBoxWriterTest, OneOfEachKind) {
-  BlackBoxWriter boxes(posix_file_system(), run_.out.path(), progress_, reporter_);
+  BlackBoxWriter boxes(posix_file_system(), run_.out.path(), true, progress_, reporter_);
   leave(boxes, 1, overflow_);
   leave(boxes, 2, spike_);
   leave(boxes, 3, overflow_);
@@ -51,7 +51,7 @@ TEST_F(BlackBoxWriterTest, OneOfEachKind) {
 }
 
 TEST_F(BlackBoxWriterTest, NoneWithoutAFolder) {
-  BlackBoxWriter boxes(posix_file_system(), "", progress_, reporter_);
+  BlackBoxWriter boxes(posix_file_system(), "", true, progress_, reporter_);
   leave(boxes, 1, bad_);
   EXPECT_TRUE(run_.sink.events.empty());
 }
@@ -60,7 +60,7 @@ TEST_F(BlackBoxWriterTest, OneThatCannotBeWrittenIsTold) {
   HookedFileSystem full(posix_file_system(), [](const std::string& what, const std::string& path) {
     if (what == "write") throw std::system_error(ENOSPC, std::generic_category(), "cannot write " + path);
   });
-  BlackBoxWriter boxes(full, run_.out.path(), progress_, reporter_);
+  BlackBoxWriter boxes(full, run_.out.path(), true, progress_, reporter_);
   leave(boxes, 7, bad_);
   ASSERT_EQ(run_.sink.events.size(), 1U);
   EXPECT_THAT(std::get<BlackBoxFailed>(run_.sink.events[0].event).error,

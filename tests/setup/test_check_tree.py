@@ -42,8 +42,11 @@ class Includes(unittest.TestCase):
         below = {
             "io": ["base"],
             "step": ["model", "data", "dist", "io", "base"],
-            "run": ["report", "step"],
-            "cli": ["run"],
+            "run": ["incident", "checkpoint", "report", "step"],
+            "checkpoint": ["report", "step"],
+            "incident": ["checkpoint"],
+            "app": ["config", "run"],
+            "program": ["app", "download"],
         }
         for room, others in below.items():
             for other in others:

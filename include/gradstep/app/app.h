@@ -17,7 +17,8 @@ struct ExtraCommand;  // a command of the program's own; private for now
 /// Registers recipes by name, in the order of the help; the first of a kind is the default.
 class App {
  public:
-  App();
+  /// `name`: of the program, in its messages and its help.
+  explicit App(std::string name);
   ~App();
   App(App&&) noexcept;
   App& operator=(App&&) noexcept;
@@ -62,7 +63,8 @@ class App {
 template <class Type>
 int app_main(int argc, char** argv) {
   const std::string path = argc > 0 ? argv[0] : "train";
-  return App().recipe<Type>(path.substr(path.rfind('/') + 1)).run(argc, argv);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return App(name).recipe<Type>(name).run(argc, argv);
 }
 
 }  // namespace gradstep

@@ -1,7 +1,7 @@
 // no torch
 // Stop signals: each is a request with its own exit code, the first one wins, and a second SIGINT leaves at
 // once.
-#include "app/signals.h"
+#include "gradstep/base/signals.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

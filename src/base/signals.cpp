@@ -1,7 +1,7 @@
 // no torch
 // Signal handlers: each asks the token to stop (atomics and clock_gettime), and the second SIGINT is an
 // _exit. All of it is async-signal-safe.
-#include "app/signals.h"
+#include "gradstep/base/signals.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,94 @@
+// Trainer::Impl: the parts of a run. The loop is in trainer.cpp, the ways back to a checkpoint in
+// trainer_resume.cpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gradstep/run/trainer.h"
+#include "run/agreement.h"
+#include "run/black_box_writer.h"
+#include "run/reporter.h"
+#include "run/row_clock.h"
+#include "run/run_progress.h"
+#include "run/run_saver.h"
+#include "run/run_setup.h"
+
+namespace gradstep {
+
+class Trainer::Impl {
+ public:
+  Impl(Job job, World& world) : setup_(std::move(job), world), run_(setup_) {}
+
+  void resume(const FoundCheckpoint& found);
+  std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
+  RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
+
+  [[nodiscard]] bool nothing_left() const { return length_reached() || run_.best.out_of_patience(); }
+
+  RunSetup setup_;
+  std::vector<std::string> warnings_;
+
+ private:
+  void begin();
+  // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
+  bool over();
+  [[nodiscard]] bool eval_due() const;
+  [[nodiscard]] bool save_due() const;
+  // Brings facts_ up to date, and acts on a save that failed: on all ranks alike.
+  void look_around();
+  void consume(const Window& window);
+  void react(const Window& window, const StepReport& step);
+  void roll_back(const StepReport& report, const std::string& cause);
+  // Runs `action` on this rank, and throws on all of them if it throws on one.
+  template <class Action>
+  void together(Action action) {
+    std::exception_ptr failure;
+    try {
+      action();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    throw_together(failure, setup_.device, setup_.world);
+  }
+  void evaluate_now();
+  void save(bool export_model);
+  [[nodiscard]] bool has_exports() const;  // the model files of this very update
+  RunEnd finish();
+  void save_after_error() noexcept;
+
+  [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
+  [[nodiscard]] bool length_reached() const { return setup_.length.reached(elapsed()); }
+  [[nodiscard]] bool time_is_over() const;
+  [[nodiscard]] bool start_is_over() const;  // --stop-after
+  [[nodiscard]] bool measured_last_update() const;
+  [[nodiscard]] EndReason end_reason() const;
+  [[nodiscard]] bool writes() const { return setup_.world.rank() == 0; }
+  void event(Event what) { reporter_->event(setup_.engine.counters().updates, std::move(what)); }
+  // Brings the reports back to where a checkpoint has them.
+  void rewind_reports(Sink::Events events);
+  void hear_of_saves(bool at_end);  // tells the sinks of those that failed
+
+  RunProgress run_;
+  RowClock clock_;
+  Facts facts_;
+  std::optional<Reporter> reporter_;
+  std::optional<BlackBoxWriter> boxes_;
+  const StopToken* stop_ = nullptr;
+  FileSystem* file_system_ = nullptr;
+  std::string output_dir_;
+  std::unique_ptr<RunSaver> saver_;
+  std::unique_ptr<Loader> loader_;
+  std::optional<TrainState> resumed_;  // without tensors
+  std::string resumed_from_;
+  std::vector<Event> first_events_;  // that resume() leaves for the sinks
+  int64_t first_update_ = 0;         // of this start
+  double window_seconds_ = 0;        // that the slowest recent window took
+  bool best_unsaved_ = false;
+  bool is_fork_ = false;  // resumed from a checkpoint of another folder
+  bool changed_ = true;   // since the checkpoint of this folder that the run goes on from
+};
+
+}  // namespace gradstep

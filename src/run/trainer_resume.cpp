@@ -1,0 +1,97 @@
+// The ways of a run back to a checkpoint: at its start, and when a window went wrong.
+#include <torch/torch.h>
+
+#include "gradstep/base/error.h"
+#include "gradstep/step/matmul.h"
+#include "run/drift.h"
+#include "run/resume.h"
+#include "run/trainer_impl.h"
+
+namespace gradstep {
+
+void Trainer::Impl::resume(const FoundCheckpoint& found) {
+  const TrainState& state = found.state;
+  const std::vector<Drift> drifts =
+      find_drift(state, {.settings = setup_.settings,
+                         .global_batch = setup_.sampler.global_batch(),
+                         .total_updates = setup_.length.total_updates,
+                         .dataset_fingerprint = setup_.job.data.train->fingerprint(),
+                         .best_metric = setup_.best_metric.name});
+  refuse_drift(drifts, found.path, setup_.job.accept_drift);
+  const int64_t asked = setup_.job.engine.micro_batch;
+  run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);
+  // A best evaluation by another measure says nothing about this one.
+  if (setup_.best_metric.name != state.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
+  resumed_ = state;
+  resumed_->model = resumed_->optimizer = resumed_->ema = {};
+  resumed_from_ = found.path;
+  if (setup_.job.engine.precision == state.info.precision && current_matmul() == state.info.matmul)
+    setup_.plan.precision_reason = "as before";
+  first_events_.emplace_back(
+      Resumed{.from = found.path, .window = state.engine.counters.windows, .nothing_left = nothing_left()});
+  for (const std::string& broken : found.broken) {
+    warnings_.push_back("a checkpoint is broken and was passed over: " + broken);
+    first_events_.emplace_back(BrokenCheckpoint{broken});
+  }
+  for (const Drift& drift : drifts) {
+    const bool accepted = drift.kind == OnResume::kRefused;
+    if (drift.kind != OnResume::kFree)
+      warnings_.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
+    first_events_.emplace_back(SettingChanged{.key = drift.key, .before = drift.before, .now = drift.now});
+  }
+}
+
+std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
+                                                       const std::string& output_dir) {
+  file_system_ = &file_system;
+  output_dir_ = output_dir;
+  saver_ = std::make_unique<RunSaver>(
+      file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
+      save_bytes(capture_engine(setup_.engine)),
+      planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
+  is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
+  // What was read from this very folder need not be written there again.
+  changed_ = !resumed_ || is_fork_;
+  if (!changed_) saver_->note_saved(*resumed_);
+  // The files of the best evaluation are in the folder that it was made in.
+  if (is_fork_ && !output_dir.empty()) run_.best.forget();
+  return saver_->check();
+}
+
+void Trainer::Impl::rewind_reports(Sink::Events events) {
+  std::string missing;
+  reporter_->tell([&](Sink& sinks) { missing = sinks.rewind(run_.report_positions, events); });
+  // A checkpoint of another folder knows of rows that are not here.
+  if (!missing.empty() && !is_fork_) event(Warning{missing});
+}
+
+void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) {
+  saver_->wait();  // what rank 0 wrote is there for all once they agree
+  hear_of_saves(/*at_end=*/false);
+  look_around();
+  const std::string number = std::to_string(step.window);
+  if (run_.num_rollbacks >= setup_.job.trouble.max_rollbacks) {
+    throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
+                   " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
+  }
+  std::optional<FoundCheckpoint> found;
+  together([&] { found = newest_checkpoint(output_dir_); });
+  if (!found) {
+    throw Diverged("stopped at window " + number + ": " + cause +
+                   "; there is no checkpoint to roll back to yet: give a shorter --save-interval");
+  }
+  // These outlive the way back.
+  std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);
+  stepped_over.push_back({step.window, step.loss, step.grad_norm});
+  const int64_t num_rollbacks = run_.num_rollbacks + 1;
+  together([&] { run_.take_over(found->path, found->state, setup_.engine.options().micro_batch); });
+  run_.stepped_over = std::move(stepped_over);
+  run_.num_rollbacks = num_rollbacks;
+  best_unsaved_ = false;
+  loader_ = run_.make_loader();
+  rewind_reports(Sink::Events::kKeep);
+  for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
+  event(RolledBack{.window = step.window, .cause = cause, .to = found->path});
+}
+
+}  // namespace gradstep
