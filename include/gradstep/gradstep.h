@@ -53,6 +53,7 @@
 #include "gradstep/report/sink.h"
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
+#include "gradstep/report/tensorboard.h"
 
 #include "gradstep/run/run_config.h"
 #include "gradstep/run/output_dir.h"

@@ -14,6 +14,7 @@
 #include "gradstep/report/jsonl.h"
 #include "gradstep/run/output_dir.h"
 #include "gradstep/run/trainer.h"
+#include "report/report_to.h"
 #include "run/drift.h"
 #include "run/resume.h"
 
@@ -91,7 +92,10 @@ int run_train(const RunConfig& asked, StopToken& stop) {
                                                            .is_terminal = is_terminal(stdout),
                                                            .quiet = config.quiet,
                                                            .width = terminal_width(stdout)}));
+  add_reports(sinks, config.report_to, dir.path());
   const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
+  sinks.close();
+  warn(sinks.take_warnings());
   // A signal that came when everything was done ends nothing.
   return static_cast<int>(end.reason == EndReason::kStopped ? end.stopped_by : ExitCode::kOk);
 }

@@ -123,6 +123,7 @@ void Trainer::Impl::rewind_reports(Sink::Events events) {
 
 void Trainer::Impl::hear_of_saves(bool at_end) {
   reporter_->tell([&](Sink& sinks) { saver_->report(sinks, at_end); });
+  reporter_->pass_on_warnings(setup_.engine.counters().updates);
   // Its weights are gone: the next evaluation is the best again.
   if (const std::optional<int64_t> lost = saver_->take_lost_best()) run_.best.forget(*lost);
 }
