@@ -26,6 +26,7 @@
 #include "gradstep/data/loader.h"
 
 #include "gradstep/model/task.h"
+#include "gradstep/model/tasks.h"
 #include "gradstep/model/normalize.h"
 #include "gradstep/model/mlp.h"
 #include "gradstep/model/registry.h"

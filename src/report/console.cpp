@@ -26,6 +26,12 @@ bool is_finished(const RunEnd& row) {
   return row.reason == EndReason::kDone || row.reason == EndReason::kEarlyStop;
 }
 
+// " | val_acc 0.8435"; a count such as tokens has no decimals.
+std::string metric_text(const std::string& prefix, const MetricValue& metric) {
+  const bool is_count = metric.value == std::floor(metric.value) && std::abs(metric.value) > 1e4;
+  return " | " + prefix + metric.name + " " + fixed_text(metric.value, is_count ? 0 : 4);
+}
+
 std::string end_line(const RunEnd& row) {
   std::string text;
   if (is_finished(row)) {
@@ -38,12 +44,12 @@ std::string end_line(const RunEnd& row) {
   text += std::to_string(row.samples) + " samples in " + seconds_text(row.seconds);
   if (row.skipped_total > 0) text += " | " + std::to_string(row.skipped_total) + " skipped";
   if (row.best_eval && row.last_eval && row.best_eval->update != row.last_eval->update) {
-    text += " | best " + fixed_text(row.best_eval->val_acc, 4) + " at update " +
-            std::to_string(row.best_eval->update);
+    if (const std::optional<double> best = row.best_eval->value(row.best_metric))
+      text += " | best " + fixed_text(*best, 4) + " at update " + std::to_string(row.best_eval->update);
   }
   if (row.last_eval) {
-    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4) + " | val_acc " +
-            fixed_text(row.last_eval->val_acc, 4);
+    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4);
+    if (!row.last_eval->metrics.empty()) text += metric_text("val_", row.last_eval->metrics.front());
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
   if (!is_finished(row) && row.can_go_on) text += " | go on with --resume auto";
@@ -51,11 +57,15 @@ std::string end_line(const RunEnd& row) {
 }
 
 std::string eval_line(const EvalRow& row) {
-  return "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
-         " | val_loss " + fixed_text(row.val_loss, 4) + " | val_acc " + fixed_text(row.val_acc, 4) +
-         " | top-5 " + fixed_text(row.val_top5, 4) +
-         (row.ema_val_acc ? " | ema_val_acc " + fixed_text(*row.ema_val_acc, 4) : "") + " | " +
-         seconds_text(row.time_eval) + (row.best ? " | best" : "");
+  std::string text = "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
+                     " | val_loss " + fixed_text(row.val_loss, 4);
+  for (const MetricValue& metric : row.metrics) text += metric_text("val_", metric);
+  if (!row.ema_metrics.empty()) {
+    text += metric_text("ema_val_", row.ema_metrics.front());
+  } else if (row.ema_val_loss) {
+    text += " | ema_val_loss " + fixed_text(*row.ema_val_loss, 4);
+  }
+  return text + " | " + seconds_text(row.time_eval) + (row.best ? " | best" : "");
 }
 
 }  // namespace

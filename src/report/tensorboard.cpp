@@ -198,10 +198,9 @@ class TensorBoardSink::Impl {
       points.add(std::string(prefix) + std::string(name), value);
     };
     add(kValPrefix, "loss", row.val_loss);
-    add(kValPrefix, "acc", row.val_acc);
-    add(kValPrefix, "top5", row.val_top5);
+    for (const MetricValue& metric : row.metrics) add(kValPrefix, metric.name, metric.value);
     if (row.ema_val_loss) add(kValEmaPrefix, "loss", *row.ema_val_loss);
-    if (row.ema_val_acc) add(kValEmaPrefix, "acc", *row.ema_val_acc);
+    for (const MetricValue& metric : row.ema_metrics) add(kValEmaPrefix, metric.name, metric.value);
     file().append(points.event(row.update));
   }
 

@@ -111,7 +111,9 @@ RunSetup::RunSetup(const RunConfig& asked, World& ranks)
       task(build_task(config, sampler, data.train->spec(), device, world.size())),
       precision(
           settle_precision(config, task, *data.train, largest_micro_batch(config, sampler, world.size()))),
+      best_metric(find_best_metric(config.best_metric, task, config.ema > 0)),
       engine(task, with_precision(engine_options(config, length.total_updates), precision.precision), world) {
+  config.best_metric = best_metric.name;
   config.precision = to_string(precision.precision);
   config.matmul = to_string(precision.matmul);
   if (!precision.warning.empty()) warnings.push_back(precision.warning);

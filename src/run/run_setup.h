@@ -13,6 +13,7 @@
 #include "gradstep/run/run_config.h"
 #include "gradstep/step/engine.h"
 #include "gradstep/step/precision_probe.h"
+#include "run/best_tracker.h"
 #include "run/planner.h"
 
 namespace gradstep {
@@ -40,6 +41,7 @@ struct RunSetup {
   RunLength length;
   Task task;
   PrecisionChoice precision;
+  BestMetric best_metric;
   Engine engine;
   RunPlan plan;
   std::vector<std::string> warnings;

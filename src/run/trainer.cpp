@@ -231,15 +231,14 @@ void Trainer::Impl::evaluate_now() {
   EvalRow row{.update = setup_.engine.counters().updates,
               .epoch = run_.epoch,
               .val_loss = result.loss,
-              .val_acc = result.accuracy,
-              .val_top5 = result.top5,
+              .metrics = result.metrics,
               .samples = result.samples};
   if (setup_.engine.ema().enabled()) {
     const EmaWeights::Swap averages(setup_.engine.ema());
     const EvalResult averaged = evaluate(setup_.task, *setup_.data.test, setup_.world, options);
     if (!averaged.complete) return;
     row.ema_val_loss = averaged.loss;
-    row.ema_val_acc = averaged.accuracy;
+    row.ema_metrics = averaged.metrics;
   }
   changed_ = true;
   row.time_eval = pause.seconds();
@@ -288,7 +287,8 @@ RunEnd Trainer::Impl::finish() {
              .seconds = clock_.seconds(),
              .reason = end_reason(),
              .last_eval = run_.best.last(),
-             .best_eval = run_.best.best()};
+             .best_eval = run_.best.best(),
+             .best_metric = run_.best.metric().name};
   if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : stop_->reason();
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
   end.can_go_on = !output_dir_.empty();

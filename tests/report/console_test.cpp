@@ -147,13 +147,12 @@ TEST(Console, GoldenEvaluationAndEvent) {
   ConsoleSink sink(out.file(), {});
   sink.eval({.update = 469,
              .val_loss = 0.43118,
-             .val_acc = 0.8435,
-             .val_top5 = 0.9967,
+             .metrics = {{"acc", 0.8435}, {"top5", 0.9967}},
              .time_eval = 0.25,
              .best = true});
   sink.event({.event = Warning{"no room for all checkpoints"}});
   EXPECT_EQ(out.text(),
-            "Epoch 1 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | top-5 0.9967 | 0.2 s | best\n"
+            "Epoch 1 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | val_top5 0.9967 | 0.2 s | best\n"
             "warning: no room for all checkpoints\n");
 }
 
@@ -163,14 +162,14 @@ TEST(Console, GoldenEvaluationWithAnAverage) {
   sink.eval({.update = 469,
              .epoch = 2,
              .val_loss = 0.43118,
-             .val_acc = 0.8435,
-             .val_top5 = 0.9967,
+             .metrics = {{"acc", 0.8435}, {"top5", 0.9967}},
              .time_eval = 0.25,
              .ema_val_loss = 0.4,
-             .ema_val_acc = 0.85125});
-  EXPECT_EQ(out.text(),
-            "Epoch 3 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | top-5 0.9967 | ema_val_acc 0.8512 | "
-            "0.2 s\n");
+             .ema_metrics = {{"acc", 0.85125}}});
+  EXPECT_EQ(
+      out.text(),
+      "Epoch 3 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | val_top5 0.9967 | ema_val_acc 0.8512 | "
+      "0.2 s\n");
 }
 
 TEST(Console, GoldenEventsOfAResumedRun) {
@@ -207,7 +206,7 @@ TEST(Console, GoldenEventsThatHaveNoWordsOfTheirOwn) {
 TEST(Console, GoldenLastLine) {
   Capture out;
   ConsoleSink sink(out.file(), {});
-  const EvalRow last{.update = 1407, .val_loss = 0.37121, .val_acc = 0.8665};
+  const EvalRow last{.update = 1407, .val_loss = 0.37121, .metrics = {{"acc", 0.8665}}};
   sink.end({.update = 1407,
             .total_updates = 1407,
             .samples = 180000,
@@ -230,8 +229,9 @@ TEST(Console, TheLastLineOfARunThatWasStopped) {
             .seconds = 75,
             .reason = EndReason::kStopped,
             .stopped_by = ExitCode::kSigterm,
-            .last_eval = EvalRow{.update = 7, .val_acc = 0.5},
-            .best_eval = EvalRow{.update = 3, .val_acc = 0.6}});
+            .last_eval = EvalRow{.update = 7, .metrics = {{"acc", 0.5}}},
+            .best_eval = EvalRow{.update = 3, .metrics = {{"acc", 0.6}}},
+            .best_metric = "val_acc"});
   EXPECT_EQ(out.text(),
             "not finished: update 7 of 1407 (SIGTERM), 1024 samples in 1:15 | 1 skipped | best 0.6000 at "
             "update 3 | "

@@ -70,8 +70,11 @@ TEST(JsonlRow, GoldenWindow) {
 }
 
 TEST(JsonlRow, GoldenEvaluationHasNoLossAndNoLr) {
-  const EvalRow row{
-      .update = 469, .epoch = 0, .val_loss = 0.5, .val_acc = 0.8665, .val_top5 = 0.99, .samples = 10000};
+  const EvalRow row{.update = 469,
+                    .epoch = 0,
+                    .val_loss = 0.5,
+                    .metrics = {{"acc", 0.8665}, {"top5", 0.99}},
+                    .samples = 10000};
   EXPECT_EQ(eval_row_json(row),
             "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0.8665,\"val_top5\":0.99,\"val_"
             "samples\":10000,"
@@ -84,9 +87,9 @@ TEST(JsonlRow, GoldenEvaluationOfAnAverage) {
                     .samples = 10000,
                     .best = true,
                     .ema_val_loss = 0.25,
-                    .ema_val_acc = std::nan("")};
+                    .ema_metrics = {{"acc", std::nan("")}}};
   EXPECT_EQ(eval_row_json(row),
-            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0,\"val_top5\":0,\"val_samples\":10000,"
+            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_samples\":10000,"
             "\"time_eval\":0,\"best\":true,\"ema_val_loss\":0.25,\"ema_val_acc\":\"NaN\"}");
 }
 

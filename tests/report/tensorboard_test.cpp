@@ -66,7 +66,7 @@ class TensorBoardTest : public ::testing::Test {
 TEST_F(TensorBoardTest, CurvesOfARun) {
   start(0);
   windows(1, 2, 0.5);
-  sink_->eval({.update = 2, .val_loss = 0.75, .val_acc = 0.5, .val_top5 = 1});
+  sink_->eval({.update = 2, .val_loss = 0.75, .metrics = {{"acc", 0.5}, {"top5", 1}}});
   sink_->end({});
   EXPECT_THAT(
       shown_points(folder_).curves,
@@ -80,7 +80,7 @@ TEST_F(TensorBoardTest, CurvesOfARun) {
 
 TEST_F(TensorBoardTest, AnAverageHasCurvesOfItsOwn) {
   start(0);
-  sink_->eval({.update = 2, .ema_val_loss = 0.5, .ema_val_acc = 0.75});
+  sink_->eval({.update = 2, .ema_val_loss = 0.5, .ema_metrics = {{"acc", 0.75}}});
   EXPECT_EQ(curve("val_ema/loss"), expected({{2, 0.5}}));
   EXPECT_EQ(curve("val_ema/acc"), expected({{2, 0.75}}));
 }

@@ -244,12 +244,12 @@ TEST(RunEnds, BestIsTheBestByAccuracy) {
   double best = -1;
   int64_t best_update = 0;
   for (const EvalRow& row : run.sink.evals) {
-    EXPECT_EQ(row.best, row.val_acc > best) << row.update;
-    if (row.val_acc <= best) continue;
-    best = row.val_acc;
+    EXPECT_EQ(row.best, row.value("val_acc") > best) << row.update;
+    if (row.value("val_acc") <= best) continue;
+    best = *row.value("val_acc");
     best_update = row.update;
   }
-  EXPECT_EQ(end.best_eval->val_acc, best);
+  EXPECT_EQ(end.best_eval->value("val_acc"), best);
   EXPECT_EQ(run.model("best.safetensors").metadata.at("gradstep.update"), std::to_string(best_update));
 }
 

@@ -126,7 +126,7 @@ TEST(Trainer, LearnsWhatCanBeLearnt) {
   run.config.hidden = 32;
   run.config.lr = 1e-2;
   const RunEnd end = run.run();
-  EXPECT_GT(end.last_eval->val_acc, 0.95);
+  EXPECT_GT(*end.last_eval->value("val_acc"), 0.95);
   EXPECT_LT(end.last_eval->val_loss, 0.3);
   EXPECT_GT(run.losses().front(), 1.5);
 }

@@ -28,20 +28,34 @@ struct WindowRow {
   int64_t memory = 0;    // bytes the process holds (resident set), on an accelerator too
 };
 
-// One evaluation.
+/// A metric of an evaluation.
+struct MetricValue {
+  std::string name;  ///< "acc"
+  double value = 0;
+  bool operator==(const MetricValue&) const = default;
+};
+
+/// One evaluation.
 struct EvalRow {
   int64_t update = 0;
-  int64_t epoch = 0;    // of the last window consumed, from 0
-  double val_loss = 0;  // mean over real samples
-  double val_acc = 0;   // hits / samples
-  double val_top5 = 0;
+  int64_t epoch = 0;  ///< of the last window consumed, from 0
+  double val_loss = 0;
+  std::vector<MetricValue> metrics{};  ///< in the order of the task
   int64_t samples = 0;
-  double time_eval = 0;  // seconds
-  bool best = false;     // better than all before it
-  // Of the moving average of the parameters, where there is one.
+  double time_eval = 0;  ///< seconds
+  bool best = false;     ///< better than all before it
+  /// Of the moving average of the parameters, if there is one.
   std::optional<double> ema_val_loss{};
-  std::optional<double> ema_val_acc{};
+  std::vector<MetricValue> ema_metrics{};
   bool operator==(const EvalRow&) const = default;
+
+  /// Every value with the name that rows and --best-metric use: val_loss, val_<metric>, ema_val_loss,
+  /// ema_val_<metric>.
+  [[nodiscard]] std::vector<MetricValue> named_values() const;
+  /// One of them; nothing if there is none of that name.
+  [[nodiscard]] std::optional<double> value(const std::string& name) const;
+  /// Sets one of them, the reverse of named_values(). False: no such name.
+  bool set_value(const std::string& name, double number);
 };
 
 /// What a run is, before its first row.
@@ -73,8 +87,9 @@ struct RunEnd {
   ExitCode stopped_by = ExitCode::kOk;  // the signal's, with kStopped
   std::optional<EvalRow> last_eval{};
   std::optional<EvalRow> best_eval{};
-  std::string model_path{};  // empty: none written
-  bool can_go_on = false;    // from a checkpoint, by --resume auto
+  std::string best_metric{};  // by which the best is the best: "val_acc"
+  std::string model_path{};   // empty: none written
+  bool can_go_on = false;     // from a checkpoint, by --resume auto
 };
 
 // Calls come from one thread, in the order of the run. A sink that cannot write throws std::system_error.
