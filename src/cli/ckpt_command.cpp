@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/number_text.h"
 #include "cli/ckpt_path.h"
 #include "cli/terminal.h"
 #include "gradstep/base/error.h"
@@ -126,7 +126,10 @@ std::string table_text(const std::vector<Entry>& entries) {
 }
 
 // As the rows of metrics.jsonl have them.
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(fixed_text(value, 0)); }
+Json number_json(double value) {
+  const std::string_view text = not_finite_text(value);
+  return text.empty() ? Json(value) : Json(text);
+}
 
 Json entry_json(const Entry& entry) {
   Json json{{"name", name_of(entry.path)},

@@ -1,5 +1,5 @@
-// The queue holds calls. The thread takes all of them at once, so the run and the sink meet at a lock a few
-// times a second. no torch
+// The queue holds calls. The thread takes all at once, so run and sink share a lock a few times a second.
+// no torch
 #include "report/best_effort.h"
 
 #include <atomic>

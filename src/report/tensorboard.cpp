@@ -1,5 +1,5 @@
-// Rows as Event messages of TensorBoard. Field numbers are those of its event.proto, summary.proto and
-// tensor.proto. no torch
+// Rows as Event messages. Field numbers are those of TensorBoard's event.proto, summary.proto, tensor.proto.
+// no torch
 #include "gradstep/report/tensorboard.h"
 
 #include <chrono>

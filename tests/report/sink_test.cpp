@@ -100,7 +100,9 @@ TEST(SinkList, BestEffortSinksGetAllRowsBeforeTheListCloses) {
   list.window({});
   list.end({.update = 5});
   list.close();
-  EXPECT_EQ(calls, (std::vector<std::string>{"b:begin 1", "b:window 0", "b:end 5", "b:flush"}));
+  EXPECT_EQ(calls.back(), "b:flush");  // there is one for each batch
+  std::erase(calls, "b:flush");
+  EXPECT_EQ(calls, (std::vector<std::string>{"b:begin 1", "b:window 0", "b:end 5"}));
 }
 
 }  // namespace

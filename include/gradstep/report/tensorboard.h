@@ -10,15 +10,14 @@ namespace gradstep {
 
 /// Writes event files. Steps are updates:
 ///
-/// - `train/loss`, `train/lr`, `train/grad_norm`, `perf/samples_per_s` for each update, and
-/// `train/loss_scale` where
-///   it is not 1. A skipped window makes no update and adds no point.
-/// - `val/<name>` for each measure of an evaluation, `val_ema/<name>` for the averaged weights.
+/// - `train/loss`, `train/lr`, `train/grad_norm`, `perf/samples_per_s` for each update; `train/loss_scale`
+///   unless it is 1. A skipped window makes no update and adds no point.
+/// - `val/loss`, `val/<metric>` for each evaluation, `val_ema/...` for the averaged weights.
 /// - `settings` and `plan` as texts.
 ///
 /// Each start writes a new file into the same folder and tells TensorBoard to drop later points, so that a
-/// run that was killed and resumed, or went back, shows each update once. A best-effort sink by nature: give
-/// it to SinkList::add_best_effort.
+/// run that was killed and resumed, or went back, shows each update once. Give it to
+/// SinkList::add_best_effort, so that a disk that hangs does not hold up the run.
 class TensorBoardSink final : public Sink {
  public:
   /// The folder is created with the first row, inside the run's folder as a rule. All calls throw
