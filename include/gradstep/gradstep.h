@@ -56,6 +56,7 @@
 #include "gradstep/report/sink.h"
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
+#include "gradstep/report/tensorboard.h"
 
 #include "gradstep/checkpoint/output_dir.h"
 #include "gradstep/checkpoint/model_file.h"

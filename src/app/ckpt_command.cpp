@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "app/ckpt_path.h"
 #include "app/terminal.h"
 #include "checkpoint/manifest.h"
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "report/format.h"
 
@@ -126,7 +126,10 @@ std::string table_text(const std::vector<Entry>& entries) {
 }
 
 // As the rows of metrics.jsonl have them.
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(fixed_text(value, 0)); }
+Json number_json(double value) {
+  const std::string_view text = not_finite_text(value);
+  return text.empty() ? Json(value) : Json(text);
+}
 
 Json entry_json(const Entry& entry) {
   Json json{{"name", name_of(entry.path)},

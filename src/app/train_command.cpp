@@ -14,6 +14,7 @@
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
 #include "gradstep/run/trainer.h"
+#include "report/report_to.h"
 #include "run/resume.h"
 
 namespace gradstep {
@@ -62,6 +63,7 @@ void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& di
                                                                  .is_terminal = is_terminal(stdout),
                                                                  .quiet = config.quiet,
                                                                  .width = terminal_width(stdout)}));
+  add_reports(sinks, config.report_to, dir.path());
 }
 
 int plan_only(const RunSettings& settings, const std::string& output_dir) {
@@ -102,6 +104,8 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   SinkList sinks;
   add_sinks(config, trainer.plan(), dir, sinks);
   const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
+  sinks.close();
+  warn(sinks.take_warnings());
   // A signal that came when everything was done ends nothing.
   return static_cast<int>(end.reason == EndReason::kStopped ? end.stopped_by : ExitCode::kOk);
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -132,9 +133,10 @@ uint64_t JsonObject::unsigned_integer(const std::string& key) const {
 double JsonObject::real(const std::string& key) const {
   const json& value = member(*this, value_of(value_), key);
   if (value.is_number()) return value.get<double>();
-  if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (value == "Infinity") return std::numeric_limits<double>::infinity();
-  if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
+  using Limits = std::numeric_limits<double>;
+  for (const double other : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+    if (value == json(not_finite_text(other))) return other;
+  }
   fail(key, "expected a number, found " + kind_of(value));
 }
 

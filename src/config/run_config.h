@@ -73,6 +73,7 @@ struct RunConfig {
   Interval eval_interval{1, Interval::Unit::kEpochs};
   int64_t early_stop_patience = 0;  // evaluations without a better one by best_metric; 0: off
   int64_t log_interval = 20;        // windows; 0: no lines
+  std::string report_to = "none";   // none, or names with commas between them: tensorboard
   bool quiet = false;
   bool dry_run = false;
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -13,6 +12,8 @@
 #include "download/fetch_list.h"
 #include "gradstep/base/error.h"
 #include "io/tar.h"
+#include "report/format.h"
+#include "report/progress_bar.h"
 
 namespace gradstep {
 namespace {
@@ -20,16 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBarWidth = 24;
 constexpr std::chrono::milliseconds kBarPause{100};
 constexpr std::chrono::seconds kLinePause{10};
 
 double megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
+std::string after_comma(const std::string& text) { return text.empty() ? "" : ", " + text; }
+
 // What a person sees of one file on its way. Speed counts the bytes of this call, not resumed ones.
-class Progress {
+class FileProgress {
  public:
-  Progress(std::string name, std::FILE* out, bool is_terminal, bool quiet)
+  FileProgress(std::string name, std::FILE* out, bool is_terminal, bool quiet)
       : name_(std::move(name)), out_(out), is_terminal_(is_terminal), quiet_(quiet) {}
 
   void update(uint64_t done, uint64_t total) {
@@ -58,7 +60,8 @@ class Progress {
     if (quiet_) return;
     clear();
     if (downloaded) {
-      std::fprintf(out_, "%s: %.1f MB, done%s\n", name_.c_str(), megabytes(done_), speed().c_str());
+      std::fprintf(out_, "%s: %.1f MB, done%s\n", name_.c_str(), megabytes(done_),
+                   after_comma(speed()).c_str());
     } else {
       std::fprintf(out_, "%s: already there and right\n", name_.c_str());
     }
@@ -66,35 +69,36 @@ class Progress {
   }
 
   // Leaves the cursor at the start of an empty line.
-  void clear() {
-    if (drawn_) std::fprintf(out_, "\r\033[K");
-    drawn_ = false;
-  }
+  void clear() { std::fputs(bar_.erase().c_str(), out_); }
 
  private:
-  [[nodiscard]] std::string speed() const {
+  // Bytes; 0 while there is nothing to divide by.
+  [[nodiscard]] double bytes_per_second() const {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    if (!first_done_ || seconds < 0.05) return "";
-    char text[40];
-    std::snprintf(text, sizeof text, ", %.1f MB/s", megabytes(done_ - *first_done_) / seconds);
-    return text;
+    return first_done_ && seconds >= 0.05 ? static_cast<double>(done_ - *first_done_) / seconds : 0;
+  }
+
+  [[nodiscard]] std::string speed() const {
+    const double speed = bytes_per_second();
+    return speed > 0 ? fixed_text(speed / 1e6, 1) + " MB/s" : "";
   }
 
   void draw(uint64_t done, uint64_t total) {
-    const double part =
-        total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-    const int filled = static_cast<int>(part * kBarWidth);
-    const std::string bar = std::string(static_cast<size_t>(filled), '#') +
-                            std::string(static_cast<size_t>(kBarWidth - filled), '.');
-    std::fprintf(out_, "\r\033[K%s [%s] %3.0f%% %.1f MB%s", name_.c_str(), bar.c_str(),
-                 std::floor(100 * part), megabytes(done), speed().c_str());
+    const double left = static_cast<double>(total - std::min(done, total)) / bytes_per_second();
+    const Progress progress{
+        .name = name_,
+        .done = static_cast<int64_t>(done),
+        .total = static_cast<int64_t>(total),
+        .seconds_left = left,
+        .count = fixed_text(megabytes(done), 1) + " of " + fixed_text(megabytes(total), 1) + " MB",
+        .note = speed()};
+    std::fputs(bar_.show(bar_text(progress, terminal_width(out_) - 1)).c_str(), out_);
     std::fflush(out_);
-    drawn_ = true;
   }
 
   void line(uint64_t done, uint64_t total) {
     std::fprintf(out_, "%s: %.1f of %.1f MB%s\n", name_.c_str(), megabytes(done), megabytes(total),
-                 speed().c_str());
+                 after_comma(speed()).c_str());
     std::fflush(out_);
   }
 
@@ -106,7 +110,7 @@ class Progress {
   uint64_t done_ = 0;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_shown_ = Clock::now();
-  bool drawn_ = false;
+  BarLine bar_;
 };
 
 // The unpacked files have no published hashes; the archive they came out of was checked.
@@ -118,7 +122,7 @@ bool all_unpacked(const FetchList& list, const fs::path& folder) {
   });
 }
 
-void unpack(const FetchList& list, const fs::path& folder, Progress& progress) {
+void unpack(const FetchList& list, const fs::path& folder, FileProgress& progress) {
   const std::string archive = (folder / list.files.front().name).string();
   std::vector<TarMember> members;
   for (const FetchMember& member : list.members) {
@@ -139,10 +143,10 @@ int fetch_files(const FetchList& list, const FetchOptions& options, DownloadOpti
   if (!base_url.ends_with('/')) base_url += '/';
   if (!list.members.empty() && all_unpacked(list, folder)) {
     for (const FetchMember& member : list.members)
-      Progress(member.name, out, is_terminal, options.quiet).end(false);
+      FileProgress(member.name, out, is_terminal, options.quiet).end(false);
   } else {
     for (const FetchFile& file : list.files) {
-      Progress progress(file.name, out, is_terminal, options.quiet);
+      FileProgress progress(file.name, out, is_terminal, options.quiet);
       download.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
       download.on_retry = [&](const std::string& reason, double pause) { progress.retry(reason, pause); };
       try {

@@ -2,11 +2,11 @@
 // Numbers that are not finite are the strings "NaN", "Infinity", "-Infinity", as in metrics.jsonl.
 #include "incident/black_box_json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/json_object.h"
 #include "checkpoint/state_json.h"
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -15,9 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json number(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return value;
+  const std::string_view text = not_finite_text(value);
+  return text.empty() ? Json(value) : Json(text);
 }
 
 template <typename Value, typename Parse>

@@ -20,8 +20,7 @@ std::string line(const char* name, const std::string& value) {
 
 // Six digits; not finite as in metrics.jsonl.
 std::string rounded(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  if (const std::string_view words = not_finite_text(value); !words.empty()) return std::string(words);
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;

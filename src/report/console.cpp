@@ -76,7 +76,7 @@ class ConsoleSink::Impl {
 
   // Also when an exception is on its way: the error line shall not end up behind a bar.
   ~Impl() {
-    if (drawn_ > 0) write(erased());
+    if (const std::string text = bar_.erase(); !text.empty()) write(text);
   }
 
   void window(const WindowRow& row) {
@@ -98,10 +98,7 @@ class ConsoleSink::Impl {
     if (!options_.quiet) print(event_line(row.event));
   }
 
-  void end(const RunEnd& row) {
-    bar_.clear();
-    print(end_line(row));
-  }
+  void end(const RunEnd& row) { write(bar_.erase() + end_line(row) + "\n"); }
 
  private:
   void count(const WindowRow& row) {
@@ -143,15 +140,14 @@ class ConsoleSink::Impl {
       first_update_ = row.step.update;
       first_time_ = now;
     }
-    if (!bar_.empty() && now - last_draw_ < kRedraw) return;
+    if (now - last_draw_ < kRedraw) return;
     last_draw_ = now;
     Progress progress{.done = row.step.update,
                       .total = options_.total_updates,
                       .seconds_left = seconds_left(row.step.update, now),
                       .note = "loss " + fixed_text(row.step.loss, 4)};
     if (seconds_ > 0) progress.note += " | " + rate_text();
-    bar_ = bar_text(progress, options_.width - 1);  // the last column would wrap
-    write(redrawn());
+    write(bar_.show(bar_text(progress, options_.width - 1)));  // the last column would wrap
   }
 
   // From the pace since the first window seen; not a number before a second update.
@@ -161,27 +157,7 @@ class ConsoleSink::Impl {
     return done > 0 ? seconds_between(first_time_, now) / done * left : std::nan("");
   }
 
-  // A line takes the place of the bar, which moves below it. One write, so that it does not flicker.
-  void print(const std::string& line) {
-    std::string text = erased() + line + "\n";
-    if (!bar_.empty()) text += redrawn();
-    write(text);
-  }
-
-  std::string erased() {
-    if (drawn_ == 0) return "";
-    std::string text(drawn_ + 2, ' ');
-    text.front() = text.back() = '\r';
-    drawn_ = 0;
-    return text;
-  }
-
-  std::string redrawn() {
-    std::string text = "\r" + bar_;
-    if (drawn_ > bar_.size()) text.append(drawn_ - bar_.size(), ' ');
-    drawn_ = bar_.size();
-    return text;
-  }
+  void print(const std::string& line) { write(bar_.print(line)); }
 
   void write(const std::string& text) {
     is_open_ =
@@ -197,8 +173,7 @@ class ConsoleSink::Impl {
   int64_t skips_ = 0;
   bool was_finite_ = true;
   // The bar.
-  std::string bar_;
-  size_t drawn_ = 0;  // characters of it on the screen
+  BarLine bar_;
   int64_t first_update_ = -1;
   Clock::time_point first_time_{};
   Clock::time_point last_draw_{};

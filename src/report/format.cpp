@@ -7,12 +7,13 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/number_text.h"
+
 namespace gradstep {
 namespace {
 
 std::string printf_text(const char* format, int digits, double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  if (const std::string_view text = not_finite_text(value); !text.empty()) return std::string(text);
   char buffer[400];  // the largest double has 309 digits before the point
   const int size = std::snprintf(buffer, sizeof buffer, format, digits, value);
   return {buffer, static_cast<size_t>(size)};

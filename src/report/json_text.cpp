@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/number_text.h"
+
 namespace gradstep {
 namespace {
 
@@ -62,10 +64,10 @@ void append_number(std::string& out, Number value) {
 }
 
 void append_real(std::string& out, double value) {
-  if (std::isnan(value)) {
-    out += "\"NaN\"";
-  } else if (std::isinf(value)) {
-    out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  if (const std::string_view text = not_finite_text(value); !text.empty()) {
+    out += '"';
+    out += text;
+    out += '"';
   } else if (value == 0 && std::signbit(value)) {
     out += "-0.0";  // readers take -0 for the whole number 0
   } else {

@@ -29,7 +29,8 @@ std::string bar_text(const Progress& progress, int columns) {
       progress.total > 0
           ? std::clamp(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0.0, 1.0)
           : 0;
-  std::string head, tail = std::to_string(progress.done);
+  std::string head = progress.name.empty() ? "" : progress.name + " ";
+  std::string tail = std::to_string(progress.done);
   if (progress.total > 0) {
     const int percent = static_cast<int>(part * 100);
     if (percent < 100) head += ' ';
@@ -39,9 +40,10 @@ std::string bar_text(const Progress& progress, int columns) {
     // As wide as it will be, so that what stands around it does not move.
     tail.insert(tail.begin(), total.size() - std::min(total.size(), tail.size()), ' ');
     tail += "/" + total;
+    if (!progress.count.empty()) tail = progress.count;
     if (std::isfinite(progress.seconds_left)) tail += " | " + duration_text(progress.seconds_left) + " left";
   } else {
-    tail += " updates";
+    tail = progress.count.empty() ? tail + " updates" : progress.count;
   }
   const size_t bare = head.size() + tail.size();
   const size_t note = progress.note.empty() ? 0 : progress.note.size() + 3;
@@ -55,6 +57,27 @@ std::string bar_text(const Progress& progress, int columns) {
   text += tail;
   if (has_note) text += " | " + progress.note;
   return text.substr(0, width);
+}
+
+std::string BarLine::show(const std::string& bar) {
+  std::string text = "\r" + bar;
+  if (bar_.size() > bar.size()) text.append(bar_.size() - bar.size(), ' ');
+  bar_ = bar;
+  return text;
+}
+
+std::string BarLine::print(const std::string& line) {
+  const std::string bar = bar_;
+  const std::string text = erase() + line + "\n";
+  return bar.empty() ? text : text + show(bar);
+}
+
+std::string BarLine::erase() {
+  if (bar_.empty()) return "";
+  std::string text(bar_.size() + 2, ' ');
+  text.front() = text.back() = '\r';
+  bar_.clear();
+  return text;
 }
 
 }  // namespace gradstep

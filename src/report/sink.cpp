@@ -4,6 +4,8 @@
 
 #include <exception>
 
+#include "report/best_effort.h"
+
 namespace gradstep {
 namespace {
 
@@ -56,6 +58,30 @@ bool EvalRow::set_value(const std::string& name, double number) {
     val_loss = number;
   }
   return true;
+}
+
+SinkList::SinkList() = default;
+SinkList::~SinkList() { close(); }
+
+void SinkList::add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+
+void SinkList::add_best_effort(const std::string& name, std::unique_ptr<Sink> sink,
+                               BestEffortOptions options) {
+  auto best_effort = std::make_unique<BestEffortSink>(name, std::move(sink), options);
+  best_effort_.push_back(best_effort.get());
+  sinks_.push_back(std::move(best_effort));
+}
+
+void SinkList::close() {
+  for (BestEffortSink* sink : best_effort_) sink->close();
+}
+
+std::vector<std::string> SinkList::take_warnings() {
+  std::vector<std::string> warnings;
+  for (const std::unique_ptr<Sink>& sink : sinks_) {
+    for (std::string& warning : sink->take_warnings()) warnings.push_back(std::move(warning));
+  }
+  return warnings;
 }
 
 void SinkList::begin(const RunStart& start) {

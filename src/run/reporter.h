@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "gradstep/report/sink.h"
 
@@ -22,6 +24,12 @@ class Reporter {
   }
   void event(int64_t update, Event what) {
     tell([&](Sink& sinks) { sinks.event({.update = update, .event = std::move(what)}); });
+  }
+  // Tells all sinks what one of them has to say about itself.
+  void pass_on_warnings(int64_t update) {
+    std::vector<std::string> warnings;
+    tell([&](Sink& sinks) { warnings = sinks.take_warnings(); });
+    for (std::string& warning : warnings) event(update, Warning{std::move(warning)});
   }
   // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
   [[nodiscard]] bool is_whole() const { return is_whole_; }

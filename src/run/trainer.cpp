@@ -57,6 +57,7 @@ void Trainer::Impl::begin() {
 
 void Trainer::Impl::hear_of_saves(bool at_end) {
   reporter_->tell([&](Sink& sinks) { saver_->report(sinks, at_end); });
+  reporter_->pass_on_warnings(setup_.engine.counters().updates);
 }
 
 bool Trainer::Impl::over() {

@@ -79,7 +79,7 @@ TEST(Arguments, UnknownFlagsNameTheNearest) {
 }
 
 TEST(Arguments, FlagsOfFeaturesThatAreNotThereAreUnknown) {
-  for (const char* flag : {"--report-to", "--n-layer", "--seq-len"}) {
+  for (const char* flag : {"--shard", "--n-layer", "--seq-len"}) {
     EXPECT_THAT(refusal({flag, "1"}), HasSubstr("unknown flag " + std::string(flag)));
   }
 }

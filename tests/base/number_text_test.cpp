@@ -43,5 +43,15 @@ TEST(Shortest, ReadsBackToTheSameBits) {
   }
 }
 
+TEST(NumberText, WhatIsNotFiniteHasNames) {
+  using Limits = std::numeric_limits<double>;
+  EXPECT_EQ(not_finite_text(Limits::quiet_NaN()), "NaN");
+  EXPECT_EQ(not_finite_text(-Limits::quiet_NaN()), "NaN");
+  EXPECT_EQ(not_finite_text(Limits::infinity()), "Infinity");
+  EXPECT_EQ(not_finite_text(-Limits::infinity()), "-Infinity");
+  for (const double finite : {0.0, -1.0, Limits::max(), Limits::denorm_min()})
+    EXPECT_EQ(not_finite_text(finite), "");
+}
+
 }  // namespace
 }  // namespace gradstep

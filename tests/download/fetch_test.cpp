@@ -113,7 +113,8 @@ TEST_F(Fetch, ATerminalSeesABar) {
     return answer(request);
   });
   EXPECT_THAT(printed(two_files_, options(server), true),
-              AllOf(HasSubstr("\r\033[Kb.gz ["), HasSubstr("% "), HasSubstr("\r\033[Kb.gz: 0.5 MB, done")));
+              AllOf(HasSubstr("\rb.gz "), HasSubstr("% ["), HasSubstr(" of 0.5 MB"),
+                    HasSubstr("\rb.gz: 0.5 MB, done")));
 }
 
 TEST_F(Fetch, QuietPrintsNothing) {

@@ -312,6 +312,14 @@ TEST(Console, NeverWiderThanTheTerminal) {
   }
   EXPECT_EQ(bar_text({.done = 478, .total = 1407, .seconds_left = 12, .note = "loss 0.5100"}, 79),
             " 33% [==========>                   ]  478/1407 | 0:12 left | loss 0.5100");
+  EXPECT_EQ(bar_text({.name = "b.gz",
+                      .done = 1,
+                      .total = 2,
+                      .seconds_left = NAN,
+                      .count = "0.2 of 0.5 MB",
+                      .note = "1.0 MB/s"},
+                     79),
+            "b.gz  50% [===============>              ] 0.2 of 0.5 MB | 1.0 MB/s");
   EXPECT_EQ(bar_text({.done = 5, .total = 0, .seconds_left = 0, .note = ""}, 79), "5 updates");
   EXPECT_EQ(bar_text({.done = 9, .total = 9, .seconds_left = 0, .note = ""}, 79),
             "100% [==============================] 9/9 | 0:00 left");

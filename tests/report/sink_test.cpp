@@ -68,11 +68,41 @@ TEST(SinkList, TheEndReachesAllAndTheFirstErrorComesOut) {
   EXPECT_EQ(calls, (std::vector<std::string>{"a:end 5", "b:end 5", "c:end 5"}));
 }
 
-TEST(SinkList, EmptyIsNoReportAtAll) {
+// Without reports a run goes on as with them: nothing is asked for that only a sink could give.
+TEST(SinkList, EmptyKnowsNoPositionAndLosesNothing) {
   SinkList list;
   list.window({});
-  list.end({});
-  list.flush();
+  std::map<std::string, std::string> positions{{"metrics.jsonl", "10"}};
+  list.note_position(positions);
+  EXPECT_EQ(positions, (std::map<std::string, std::string>{{"metrics.jsonl", "10"}}));
+  EXPECT_EQ(list.rewind(positions, Sink::Events::kDrop), "");
+  EXPECT_TRUE(list.take_warnings().empty());
+}
+
+// The same failure ends a run or does not, by how the sink was added.
+TEST(SinkList, ARequiredSinkThrowsAndABestEffortSinkWarns) {
+  std::vector<std::string> required_calls, best_effort_calls;
+  SinkList list;
+  list.add_best_effort("extra", std::make_unique<NotingSink>("b", best_effort_calls, true));
+  list.add(std::make_unique<NotingSink>("a", required_calls, true));
+  EXPECT_THROW(list.eval({.update = 4}), std::runtime_error);
+  list.close();
+  EXPECT_EQ(required_calls, std::vector<std::string>{"a:eval 4"});
+  EXPECT_EQ(best_effort_calls, std::vector<std::string>{"b:eval 4"});
+  EXPECT_EQ(list.take_warnings(), std::vector<std::string>{"extra: b failed; the run goes on without it"});
+}
+
+TEST(SinkList, BestEffortSinksGetAllRowsBeforeTheListCloses) {
+  std::vector<std::string> calls;
+  SinkList list;
+  list.add_best_effort("extra", std::make_unique<NotingSink>("b", calls));
+  list.begin({.first_update = 1});
+  list.window({});
+  list.end({.update = 5});
+  list.close();
+  EXPECT_EQ(calls.back(), "b:flush");  // there is one for each batch
+  std::erase(calls, "b:flush");
+  EXPECT_EQ(calls, (std::vector<std::string>{"b:begin 1", "b:window 0", "b:end 5"}));
 }
 
 }  // namespace

@@ -114,12 +114,35 @@ class Sink {
                                            Events /*events*/) {
     return {};
   }
+  /// What the user should know about the reports since the last call, one line each; cheap when there is
+  /// nothing.
+  [[nodiscard]] virtual std::vector<std::string> take_warnings() { return {}; }
 };
 
-// Hands each row to each of its sinks, in order. Empty: reports go nowhere.
+struct BestEffortOptions {
+  /// Rows that wait at most. Windows beyond are dropped, other rows beyond twice as many.
+  size_t max_rows = 4096;
+  double batch_seconds = 0.2;  ///< that windows may wait for more
+  double close_seconds = 3;    ///< that the end of a run waits at most for the rows that are left
+};
+
+class BestEffortSink;
+
+/// Hands each row to each of its sinks, in order.
 class SinkList final : public Sink {
  public:
-  void add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+  SinkList();
+  ~SinkList() override;
+  /// A sink that the run needs: what it throws ends the run.
+  void add(std::unique_ptr<Sink> sink);
+  /// A sink that can never hurt the run. It gets its rows on a thread of its own, through a bounded queue,
+  /// and nothing waits for it but close(). If it throws, it gets no more rows; if it is too slow, rows are
+  /// dropped; take_warnings() tells of both, under `name`. It may outlive the list if a call never returns,
+  /// so it must own what it uses.
+  void add_best_effort(const std::string& name, std::unique_ptr<Sink> sink, BestEffortOptions options = {});
+  /// Waits for the best-effort sinks, close_seconds at most. They get no more rows. The destructor does it
+  /// too, but take_warnings() tells what was lost only afterwards.
+  void close();
   void begin(const RunStart& start) override;
   void window(const WindowRow& row) override;
   void eval(const EvalRow& row) override;
@@ -129,9 +152,11 @@ class SinkList final : public Sink {
   void note_position(std::map<std::string, std::string>& positions) override;
   [[nodiscard]] std::string rewind(const std::map<std::string, std::string>& positions,
                                    Events events) override;
+  [[nodiscard]] std::vector<std::string> take_warnings() override;
 
  private:
-  std::vector<std::unique_ptr<Sink>> sinks_;
+  std::vector<std::unique_ptr<Sink>> sinks_;  // all of them, in order
+  std::vector<BestEffortSink*> best_effort_;  // those among them
 };
 
 }  // namespace gradstep
