@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   file.set(bytes, size);
   RunConfig config;
   const auto resolve = [] { return resolve_train_settings({}, {{"GRADSTEP_CONFIG", file.path()}}).config; };
-  if (!fuzz::taken([&] { config = resolve(); })) return 0;
+  if (!fuzz::taken([&] { config = resolve(); }, fuzz::Quotes::kInput)) return 0;
   file.set(resolved_config_toml(config, "0.0.0", "unknown"));
   fuzz::require(resolve() == config, "the resolved config.toml reads back to other settings");
   return 0;

@@ -22,15 +22,20 @@ inline void require(bool ok, const char* what) {
   std::abort();
 }
 
+/// Whether a complaint may quote control characters of the input, as those about flags do. The program
+/// replaces them when it prints.
+enum class Quotes { kNothing, kInput };
+
 /// Calls `read`. A reader may refuse its input with an Error of one line; any other exception ends the
 /// process. Returns whether it took the input.
 template <class Read>
-bool taken(Read read) {
+bool taken(Read read, Quotes quotes = Quotes::kNothing) {
   try {
     read();
     return true;
   } catch (const Error& error) {
-    require(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of several lines");
+    const bool one_line = std::string_view(error.what()).find('\n') == std::string_view::npos;
+    require(one_line || quotes == Quotes::kInput, "an error of several lines");
     return false;
   }
 }

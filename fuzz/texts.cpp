@@ -17,14 +17,16 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (const auto value = parse_real(text)) {
     fuzz::require(parse_real(shortest(*value)) == value, "another number after writing it");
   }
-  fuzz::taken([&] {
-    const Interval interval = parse_interval(text);
-    fuzz::require(parse_interval(to_string(interval)) == interval, "another interval after writing it");
-  });
+  fuzz::taken(
+      [&] {
+        const Interval interval = parse_interval(text);
+        fuzz::require(parse_interval(to_string(interval)) == interval, "another interval after writing it");
+      },
+      fuzz::Quotes::kInput);
   for (const Flag<RunConfig>& flag : train_flags()) {
     RunConfig config;
     bool set = false;
-    if (!fuzz::taken([&] { set = flag.set(config, text); })) continue;
+    if (!fuzz::taken([&] { set = flag.set(config, text); }, fuzz::Quotes::kInput)) continue;
     if (!set) {
       fuzz::require(config == RunConfig{}, "a flag that refuses a text and yet changes the settings");
       continue;

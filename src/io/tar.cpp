@@ -136,7 +136,8 @@ class TarReader {
   ByteReader reader_;
   uint64_t offset_ = 0;
   std::set<std::string> done_;
-  std::vector<std::unique_ptr<AtomicFile>> written_;  // visible once the archive has proved to be right to its end
+  std::vector<std::unique_ptr<AtomicFile>>
+      written_;  // visible once the archive has proved to be right to its end
 };
 
 }  // namespace
