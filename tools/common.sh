@@ -9,6 +9,18 @@ fail() {
   exit "$1"
 }
 
+# The command of the newest clang++ from 16 on; older ones cannot read libstdc++ 12's ranges.
+find_clang() {
+  local name
+  for name in clang++-{22,21,20,19,18,17,16} clang++; do
+    if command -v "$name" >/dev/null && [[ $("$name" -dumpversion) =~ ^(1[6-9]|[2-9][0-9]) ]]; then
+      echo "$name"
+      return
+    fi
+  done
+  fail 2 "no clang++ from 16 on: sudo apt-get install clang-19 libclang-rt-19-dev"
+}
+
 # Jobs for compilers: cores, but at most one per 2 GB of free memory (torch headers are large). JOBS=N overrides.
 num_jobs() {
   if [[ -n ${JOBS:-} ]]; then

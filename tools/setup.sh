@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing: system packages by apt where that is allowed, and .venv. A second call does nothing.
+# Installs what is missing: system packages by apt where that is allowed, and .venv. A second call does nothing. setup.sh clang installs what the jobs
+# with clang need, too.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+jobs=${1:-}
 
 # Prints the first Python from 3.10 on that can make a virtual environment.
 find_python() {
@@ -36,8 +39,9 @@ install_packages() {
   local -a missing=() needed=() as_root=()
   while read -r package kind need; do
     if [[ -z $package || $package == \#* ]] || probe "$kind"; then continue; fi
+    if [[ $need == clang && $jobs != clang ]]; then continue; fi
     missing+=("$package")
-    if [[ $need == needed ]]; then needed+=("$package"); fi
+    if [[ $need != nice ]]; then needed+=("$package"); fi
   done <tools/apt-packages.txt
   if ((${#missing[@]} == 0)); then return; fi
 

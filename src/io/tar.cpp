@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "gradstep/base/error.h"
 #include "io/atomic_file.h"
@@ -63,19 +65,21 @@ class TarReader {
         continue;
       }
       const char type = header[156];
-      if (type != '0' && type != '\0')
-        fail("a plain file named " + name, "an entry of type '" + std::string(1, type) + "'");
+      if (type != '0' && type != '\0') {
+        const int code = static_cast<unsigned char>(type);  // any byte, so never printed as it is
+        fail("a plain file named " + name, "an entry of type " + std::to_string(code));
+      }
       if (*size != member->size)
         fail(std::to_string(member->size) + " bytes of " + name, std::to_string(*size));
       if (!done_.insert(name).second) fail("one file named " + name, "another");
-      AtomicFile file(posix_file_system(), member->destination);
-      copy(*size, &file);
-      file.commit();
+      written_.push_back(std::make_unique<AtomicFile>(posix_file_system(), member->destination));
+      copy(*size, written_.back().get());
     }
     for (const TarMember& member : members) {
       if (!done_.contains(member.name)) fail("a file named " + member.name, "the end of the archive");
     }
     drain();
+    for (const auto& file : written_) file->commit();
   }
 
  private:
@@ -132,6 +136,8 @@ class TarReader {
   ByteReader reader_;
   uint64_t offset_ = 0;
   std::set<std::string> done_;
+  std::vector<std::unique_ptr<AtomicFile>>
+      written_;  // visible once the archive has proved to be right to its end
 };
 
 }  // namespace

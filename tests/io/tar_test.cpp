@@ -82,6 +82,20 @@ TEST_F(Tar, ATruncatedArchiveLeavesNoHalfFile) {
   }
 }
 
+// The check sum of gzip comes last, behind members that looked right.
+TEST_F(Tar, NothingAppearsBeforeTheWholeArchiveIsRight) {
+  const std::string archive = tar_entry("in/a", a_) + tar_entry("in/b", b_) + tar_end();
+  std::string packed = gzip(archive);
+  packed[packed.size() - 5] = static_cast<char>(packed[packed.size() - 5] ^ 1);
+  refusal(packed);
+  refusal(tar_entry("in/a", a_) + tar_end());
+  EXPECT_EQ(dir_.num_entries(), 0);
+}
+
+TEST_F(Tar, AnEntryOfAnOddTypeIsRefusedInOneLine) {
+  EXPECT_THAT(refusal(tar_entry("in/a", a_, '\n') + tar_end()), HasSubstr("an entry of type 10"));
+}
+
 TEST_F(Tar, AFolderThatIsNotThereIsNamed) {
   const std::string archive = outer_.write("archive", tar_entry("x", "x") + tar_end());
   EXPECT_THAT(message_of<DataError>([&] { unpack_tar(archive, {{"x", "/no/such/x", 1}}); }),
