@@ -1,6 +1,6 @@
 // Fuzz target: the JSON part of a black box.
 #include "fuzz.h"
-#include "run/black_box_json.h"
+#include "incident/black_box_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gradstep;

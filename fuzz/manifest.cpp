@@ -1,5 +1,5 @@
 // Fuzz target: manifest.json, as it comes and with a seal that fits.
-#include "run/manifest.h"
+#include "checkpoint/manifest.h"
 
 #include "fuzz.h"
 #include "gradstep/io/hash.h"

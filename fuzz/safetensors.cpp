@@ -2,8 +2,8 @@
 #include "gradstep/io/safetensors.h"
 
 #include "fuzz.h"
-#include "gradstep/run/black_box.h"
-#include "run/model_metadata.h"
+#include "gradstep/incident/black_box.h"
+#include "checkpoint/model_metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gradstep;

@@ -4,16 +4,18 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/run_settings.h"
 #include "fuzz.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/hash.h"
 #include "gradstep/io/safetensors.h"
-#include "gradstep/run/black_box.h"
-#include "run/black_box_json.h"
-#include "run/manifest.h"
-#include "run/state_json.h"
+#include "gradstep/incident/black_box.h"
+#include "incident/black_box_json.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/state_json.h"
 #include "support/archives.h"
 #include "support/full_state.h"
+#include "support/gradstep_program.h"
 
 namespace gradstep {
 namespace {
@@ -82,7 +84,7 @@ void add_texts(Seeds& seeds) {
   const std::string sealed = format_manifest({{"state.json", 7, "0123456789abcdef"}});
   seeds.add("manifest", sealed);
   seeds.add("manifest", sealed.substr(0, sealed.size() - 27));
-  seeds.add("config_file", resolved_config_toml({}, "0.1.0", "unknown"));
+  seeds.add("config_file", RunSettings(program().catalog).toml({}));
   seeds.add("config_file",
             "lr = 1e-3\nbatch-size = 64 # note\nopt = \"sgd\"\nnesterov = true\nmax_steps = 10\n");
   for (const char* text : {"12", "-1", "1.5e-3", "8g", "1.5k", "10m", "2h", "1ep", "none", "auto", "true",

@@ -1,5 +1,5 @@
 // Fuzz target: state.json of a checkpoint. What is taken can be written and is then taken again.
-#include "run/state_json.h"
+#include "checkpoint/state_json.h"
 
 #include "fuzz.h"
 

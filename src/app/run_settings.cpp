@@ -73,9 +73,9 @@ void RunSettings::add(BoundFlag flag, const std::string& group, const std::strin
       throw std::logic_error("flag '" + flag.info.key + "' of a recipe is one of every run already");
     known->shared.push_back(std::move(flag));
   } else {
+    const auto place = place_of(flag.info.group, !model.empty() || !dataset.empty());
     std::string value = flag.get();
-    known = &*known_.insert(place_of(flag.info.group, !model.empty() || !dataset.empty()),
-                            {.flag = std::move(flag), .default_value = std::move(value)});
+    known = &*known_.insert(place, {.flag = std::move(flag), .default_value = std::move(value)});
   }
   if (!model.empty()) known->models.push_back(model);
   if (!dataset.empty()) known->datasets.push_back(dataset);
