@@ -1,9 +1,9 @@
 // Fuzz target: a whole safetensors file, as a model and as a black box.
 #include "gradstep/io/safetensors.h"
 
+#include "checkpoint/model_metadata.h"
 #include "fuzz.h"
 #include "gradstep/incident/black_box.h"
-#include "checkpoint/model_metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gradstep;

@@ -5,14 +5,14 @@
 #include <fstream>
 
 #include "app/run_settings.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/state_json.h"
 #include "fuzz.h"
+#include "gradstep/incident/black_box.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/hash.h"
 #include "gradstep/io/safetensors.h"
-#include "gradstep/incident/black_box.h"
 #include "incident/black_box_json.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/state_json.h"
 #include "support/archives.h"
 #include "support/full_state.h"
 #include "support/gradstep_program.h"

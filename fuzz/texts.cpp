@@ -1,8 +1,8 @@
 // Fuzz target: numbers, sizes, intervals and every flag of train as text. What a flag takes it gives back as
 // text that it takes again.
-#include "fuzz.h"
 #include "base/byte_count.h"
 #include "config/flag_table.h"
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gradstep;

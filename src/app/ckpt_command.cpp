@@ -10,8 +10,8 @@
 
 #include "app/ckpt_path.h"
 #include "app/terminal.h"
-#include "checkpoint/manifest.h"
 #include "base/number_text.h"
+#include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "report/format.h"
 

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/number_text.h"
 #include "checkpoint/json_object.h"
 #include "checkpoint/state_json.h"
-#include "base/number_text.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {

@@ -63,13 +63,18 @@ void Trainer::Impl::hear_of_saves(bool at_end) {
 bool Trainer::Impl::over() {
   hear_of_saves(/*at_end=*/false);
   look_around();
+  // What is due at the last window is done before the run ends.
+  if (eval_due() || save_due()) return false;
   return nothing_left() || facts_.stop || start_is_over() || facts_.time_is_over;
 }
 
-bool Trainer::Impl::eval_due() const { return run_.samples > 0 && run_.evals.due(elapsed()); }
+// An evaluation that a stop cut short is made at this very window after going on, not twice in one start.
+bool Trainer::Impl::eval_due() const {
+  return !facts_.stop && run_.samples > 0 && evaluated_at_ != num_windows() && run_.evals.due(elapsed());
+}
 
 bool Trainer::Impl::save_due() const {
-  return best_unsaved_ || (run_.samples > 0 && run_.saves.due(elapsed()));
+  return best_unsaved_ || (run_.samples > 0 && saved_at_ != num_windows() && run_.saves.due(elapsed()));
 }
 
 void Trainer::Impl::look_around() {
@@ -127,6 +132,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
 }
 
 void Trainer::Impl::evaluate_now() {
+  evaluated_at_ = num_windows();
   if (!setup_.job.data.test) return;
   const auto pause = clock_.pause();
   EvaluateOptions options{.precision = setup_.job.engine.precision};
@@ -155,6 +161,7 @@ void Trainer::Impl::evaluate_now() {
 }
 
 void Trainer::Impl::save(bool export_model) {
+  saved_at_ = num_windows();
   const auto pause = clock_.pause();
   // The state must not know of a best model that the save before could not write.
   saver_->wait();

@@ -35,6 +35,7 @@ class Trainer::Impl {
   void begin();
   // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
   bool over();
+  [[nodiscard]] int64_t num_windows() const { return setup_.engine.counters().windows; }
   [[nodiscard]] bool eval_due() const;
   [[nodiscard]] bool save_due() const;
   // Brings facts_ up to date, and acts on a save that failed: on all ranks alike.
@@ -86,6 +87,8 @@ class Trainer::Impl {
   std::vector<Event> first_events_;  // that resume() leaves for the sinks
   int64_t first_update_ = 0;         // of this start
   double window_seconds_ = 0;        // that the slowest recent window took
+  int64_t evaluated_at_ = -1;        // windows consumed when it was last tried in this start
+  int64_t saved_at_ = -1;
   bool best_unsaved_ = false;
   bool is_fork_ = false;  // resumed from a checkpoint of another folder
   bool changed_ = true;   // since the checkpoint of this folder that the run goes on from

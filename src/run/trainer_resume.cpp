@@ -88,6 +88,7 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   run_.stepped_over = std::move(stepped_over);
   run_.num_rollbacks = num_rollbacks;
   best_unsaved_ = false;
+  evaluated_at_ = saved_at_ = -1;
   loader_ = run_.make_loader();
   rewind_reports(Sink::Events::kKeep);
   for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
