@@ -26,6 +26,7 @@
 #include "gradstep/data/loader.h"
 
 #include "gradstep/model/task.h"
+#include "gradstep/model/tasks.h"
 #include "gradstep/model/normalize.h"
 #include "gradstep/model/mlp.h"
 #include "gradstep/model/registry.h"
@@ -49,10 +50,11 @@
 #include "gradstep/step/spike.h"
 #include "gradstep/step/engine.h"
 
+#include "gradstep/report/plan.h"
+#include "gradstep/report/events.h"
 #include "gradstep/report/sink.h"
 #include "gradstep/report/console.h"
 #include "gradstep/report/jsonl.h"
-#include "gradstep/report/plan.h"
 
 #include "gradstep/run/run_config.h"
 #include "gradstep/run/output_dir.h"

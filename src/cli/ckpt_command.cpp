@@ -80,7 +80,15 @@ std::string marks(const Entry& entry) {
   return entry.latest ? "latest" : entry.best ? "best" : "";
 }
 
-std::vector<std::string> cells(const Entry& entry) {
+// The metric of the column beside the loss: that by which the run chooses its best.
+std::string metric_of(const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    if (entry.state && entry.state->config.best_metric != "val_loss") return entry.state->config.best_metric;
+  }
+  return "val_acc";
+}
+
+std::vector<std::string> cells(const Entry& entry, const std::string& metric) {
   std::vector<std::string> row{name_of(entry.path), "-", "-", "-", "-", "-"};
   if (entry.state) {
     const TrainState& state = *entry.state;
@@ -89,7 +97,7 @@ std::vector<std::string> cells(const Entry& entry) {
     row[2] = std::to_string(state.next.epoch);
     row[3] = std::to_string(state.engine.counters.skipped_total);
     if (state.last_eval) {
-      row[4] = fixed_text(state.last_eval->val_acc, 4);
+      if (const std::optional<double> value = state.last_eval->value(metric)) row[4] = fixed_text(*value, 4);
       row[5] = fixed_text(state.last_eval->val_loss, 4);
     }
   }
@@ -100,9 +108,10 @@ std::vector<std::string> cells(const Entry& entry) {
 }
 
 std::string table_text(const std::vector<Entry>& entries) {
+  const std::string metric = metric_of(entries);
   std::vector<std::vector<std::string>> rows{
-      {"checkpoint", "update", "epoch", "skipped", "val_acc", "val_loss", "size", "written", ""}};
-  for (const Entry& entry : entries) rows.push_back(cells(entry));
+      {"checkpoint", "update", "epoch", "skipped", metric, "val_loss", "size", "written", ""}};
+  for (const Entry& entry : entries) rows.push_back(cells(entry, metric));
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -135,8 +144,7 @@ Json entry_json(const Entry& entry) {
   json["windows"] = state.engine.counters.windows;
   json["skipped_total"] = state.engine.counters.skipped_total;
   if (state.last_eval) {
-    json["val_acc"] = number_json(state.last_eval->val_acc);
-    json["val_loss"] = number_json(state.last_eval->val_loss);
+    for (const MetricValue& each : state.last_eval->named_values()) json[each.name] = number_json(each.value);
   }
   return json;
 }

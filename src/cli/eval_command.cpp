@@ -14,6 +14,7 @@
 #include "gradstep/io/atomic_write.h"
 #include "gradstep/run/evaluator.h"
 #include "gradstep/run/model_file.h"
+#include "report/format.h"
 #include "run/device.h"
 
 namespace gradstep {
@@ -101,15 +102,24 @@ void print_json(const EvalResult& result, const Source& source, Precision precis
                               {"part", source.part},
                               {"precision", to_string(precision)},
                               {"samples", result.samples},
-                              {"val_loss", result.loss},
-                              {"val_acc", result.accuracy},
-                              {"val_top5", result.top5}};
-  for (size_t i = 0; i < result.class_samples.size(); ++i) {
-    json["class_samples"].push_back(result.class_samples[i]);
-    json["class_hits"].push_back(result.class_hits[i]);
+                              {"val_loss", result.loss}};
+  for (const MetricValue& metric : result.metrics) json["val_" + metric.name] = metric.value;
+  for (const MetricTable& table : result.tables) {
+    for (size_t i = 0; i < table.sums.size(); ++i) {
+      json[table.rows_of + "_samples"].push_back(std::llround(table.weights[i]));
+      json[table.rows_of + "_hits"].push_back(std::llround(table.sums[i]));
+    }
   }
   // Dumped without throwing on a path that is not UTF-8.
   std::printf("%s\n", json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void print_table(const MetricTable& table) {
+  std::printf("%-12s samples   %s\n", table.rows_of.c_str(), table.name.c_str());
+  for (size_t i = 0; i < table.values.size(); ++i) {
+    const std::string value = table.weights[i] > 0 ? fixed_text(table.values[i], 4) : "-";
+    std::printf("  %-10zu %7.0f     %s\n", i, table.weights[i], value.c_str());
+  }
 }
 
 void print_lines(const EvalResult& result, const Source& source, Precision precision, const std::string& path,
@@ -119,18 +129,13 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
     std::printf("data         %s in %s, %s: %lld samples\n", source.dataset.c_str(), source.data_dir.c_str(),
                 source.part.c_str(), static_cast<long long>(result.samples));
     std::printf("precision    %s\n", to_string(precision).c_str());
-    std::printf("class        samples   accuracy\n");
-    for (size_t i = 0; i < result.class_samples.size(); ++i) {
-      const auto samples = static_cast<double>(result.class_samples[i]);
-      std::printf("  %-10zu %7lld     ", i, static_cast<long long>(result.class_samples[i]));
-      if (samples > 0) {
-        std::printf("%.4f\n", static_cast<double>(result.class_hits[i]) / samples);
-      } else {
-        std::printf("-\n");
-      }
-    }
+    for (const MetricTable& table : result.tables) print_table(table);
   }
-  std::printf("val_loss %.4f | val_top5 %.4f | val_acc %.4f\n", result.loss, result.top5, result.accuracy);
+  std::string last = "val_loss " + fixed_text(result.loss, 4);
+  // The first is the most important and stands where the eye ends.
+  for (auto metric = result.metrics.rbegin(); metric != result.metrics.rend(); ++metric)
+    last += " | val_" + metric->name + " " + fixed_text(metric->value, 4);
+  std::printf("%s\n", last.c_str());
 }
 
 // A device or a pipe is written to, not replaced by a file; a link stays one, to the new file.
@@ -167,9 +172,8 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
                                    .batch_size = options.batch_size,
                                    .should_stop = [&stop] { return stop.requested(); }};
   if (!options.predictions_path.empty()) {
-    evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores,
-                                               const at::Tensor& targets) {
-      predictions.add(first, scores, targets);
+    evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const Batch& batch) {
+      predictions.add(first, scores, batch.targets);
     };
   }
   const EvalResult result = evaluate(loaded.task, *source.data, world, evaluate_options);

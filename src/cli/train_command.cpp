@@ -93,8 +93,7 @@ int run_train(const RunConfig& asked, StopToken& stop) {
                                                            .width = terminal_width(stdout)}));
   const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
   // A signal that came when everything was done ends nothing.
-  const bool stopped = stop.requested() && end.reason == stop_name(stop.reason());
-  return static_cast<int>(stopped ? stop.reason() : ExitCode::kOk);
+  return static_cast<int>(end.reason == EndReason::kStopped ? end.stopped_by : ExitCode::kOk);
 }
 
 }  // namespace gradstep

@@ -15,6 +15,14 @@
 namespace gradstep {
 namespace {
 
+// The finaliser of splitmix64: every bit of the result depends on every bit of the input.
+uint64_t mix64(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
 void check_ids(const at::Tensor& ids, int64_t size) {
   TORCH_CHECK(ids.dim() == 1 && ids.scalar_type() == at::kLong && ids.is_contiguous() && ids.is_cpu(),
               "ids must be a contiguous int64 vector on the CPU");
@@ -45,8 +53,26 @@ at::Tensor gather_rows(const at::Tensor& source, const at::Tensor& ids) {
   return result;
 }
 
+void check_tensor(const DatasetSpec& spec, const std::string& name, const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.is_cpu() && tensor.is_contiguous() && tensor.dim() >= 1) return;
+  throw DataError("data set " + spec.name + ": expected " + name +
+                  " that are contiguous, on the CPU, with a row a sample; call .cpu().contiguous() on them");
+}
+
+void check_count(const DatasetSpec& spec, int64_t size, const std::string& name, const at::Tensor& tensor) {
+  if (tensor.size(0) == size) return;
+  throw DataError("data set " + spec.name + ": expected as many " + name + " as inputs, found " +
+                  std::to_string(size) + " inputs and " + std::to_string(tensor.size(0)) + " " + name +
+                  "; give each input its own");
+}
+
 void check_targets(const DatasetSpec& spec, const at::Tensor& targets) {
   if (spec.num_classes == 0) return;
+  if (targets.scalar_type() != at::kLong) {
+    throw DataError("data set " + spec.name + ": expected int64 class indices as targets, found " +
+                    c10::toString(targets.scalar_type()) +
+                    "; convert them, or leave num_classes 0 if they are no classes");
+  }
   const int64_t* const target = targets.const_data_ptr<int64_t>();
   const int64_t row_size = targets.numel() / targets.size(0);
   for (int64_t i = 0; i < targets.numel(); ++i) {
@@ -68,37 +94,51 @@ std::string describe(const at::Tensor& tensor) {
 
 }  // namespace
 
+uint64_t Draw::sample_seed(int64_t id) const {
+  uint64_t state = mix64(seed);
+  for (const uint64_t part : {static_cast<uint64_t>(epoch), static_cast<uint64_t>(id)})
+    state = mix64(state ^ part);
+  return state;
+}
+
 TensorDataset::TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor targets)
-    : spec_(std::move(spec)), inputs_(std::move(inputs)), targets_(std::move(targets)) {
-  TORCH_CHECK(inputs_.is_cpu() && inputs_.is_contiguous() && inputs_.dim() >= 1,
-              "inputs must be contiguous, on the CPU");
-  TORCH_CHECK(targets_.is_cpu() && targets_.is_contiguous() && targets_.dim() >= 1 &&
-                  targets_.scalar_type() == at::kLong,
-              "targets must be contiguous int64, on the CPU");
-  if (inputs_.size(0) != targets_.size(0)) {
-    throw DataError("data set " + spec_.name + ": expected as many targets as inputs, found " +
-                    std::to_string(inputs_.size(0)) + " inputs and " + std::to_string(targets_.size(0)) +
-                    " targets; give each input its target");
-  }
-  if (inputs_.size(0) == 0) {
+    : TensorDataset(std::move(spec), Batch{std::move(inputs), std::move(targets)}) {}
+
+TensorDataset::TensorDataset(DatasetSpec spec, Batch samples)
+    : spec_(std::move(spec)), samples_(std::move(samples)) {
+  check_tensor(spec_, "inputs", samples_.inputs);
+  const int64_t size = samples_.size();
+  if (size == 0) {
     throw DataError("data set " + spec_.name +
                     ": expected samples, found none; check the folder it is read from");
   }
-  check_targets(spec_, targets_);
+  if (samples_.targets.defined()) check_tensor(spec_, "targets", samples_.targets);
+  for (const auto& [name, tensor] : samples_.extras) {
+    check_tensor(spec_, name, tensor);
+    check_count(spec_, size, name, tensor);
+  }
+  if (!samples_.targets.defined()) return;
+  check_count(spec_, size, "targets", samples_.targets);
+  check_targets(spec_, samples_.targets);
 }
 
-int64_t TensorDataset::size() const { return inputs_.size(0); }
+int64_t TensorDataset::size() const { return samples_.size(); }
 
-Batch TensorDataset::gather(const at::Tensor& ids) const {
+Batch TensorDataset::gather(const at::Tensor& ids, const Draw& /*draw*/) const {
   check_ids(ids, size());
-  return {gather_rows(inputs_, ids), gather_rows(targets_, ids)};
+  Batch batch{gather_rows(samples_.inputs, ids), {}};
+  if (samples_.targets.defined()) batch.targets = gather_rows(samples_.targets, ids);
+  for (const auto& [name, tensor] : samples_.extras) batch.extras.emplace(name, gather_rows(tensor, ids));
+  return batch;
 }
 
 std::string TensorDataset::fingerprint() const {
   std::call_once(fingerprint_once_, [this] {
-    const std::string text = spec_.name + "\n" + std::to_string(spec_.num_classes) + "\n" +
-                             describe(inputs_) + hash_bytes(inputs_) + "\n" + describe(targets_) +
-                             hash_bytes(targets_);
+    std::string text = spec_.name + "\n" + std::to_string(spec_.num_classes) + "\n" +
+                       describe(samples_.inputs) + hash_bytes(samples_.inputs);
+    if (samples_.targets.defined()) text += "\n" + describe(samples_.targets) + hash_bytes(samples_.targets);
+    for (const auto& [name, tensor] : samples_.extras)
+      text += "\n" + name + " " + describe(tensor) + hash_bytes(tensor);
     fingerprint_ = xxh3(text.data(), text.size());
   });
   return fingerprint_;
@@ -112,14 +152,14 @@ SubsetDataset::SubsetDataset(std::shared_ptr<const Dataset> parent, at::Tensor i
 
 int64_t SubsetDataset::size() const { return ids_.numel(); }
 
-Batch SubsetDataset::gather(const at::Tensor& ids) const {
+Batch SubsetDataset::gather(const at::Tensor& ids, const Draw& draw) const {
   check_ids(ids, size());
   at::Tensor parent_ids = at::empty({ids.numel()}, at::kLong);
   const int64_t* const from = ids_.const_data_ptr<int64_t>();
   const int64_t* const id = ids.const_data_ptr<int64_t>();
   int64_t* const to = parent_ids.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < ids.numel(); ++i) to[i] = from[id[i]];
-  return parent_->gather(parent_ids);
+  return parent_->gather(parent_ids, draw);
 }
 
 std::string SubsetDataset::fingerprint() const {

@@ -18,8 +18,8 @@ namespace gradstep {
 namespace {
 
 // The order of one epoch, computed by whoever needs it first while the others wait.
-struct EpochOrder {
-  explicit EpochOrder(int64_t number) : epoch(number) {}
+struct SharedOrder {
+  explicit SharedOrder(int64_t number) : epoch(number) {}
   const int64_t epoch;
   std::once_flag once;
   at::Tensor ids;
@@ -50,8 +50,8 @@ class Loader::Impl {
     TORCH_CHECK(options_.num_workers >= 0 && options_.num_prefetch >= 1, "Loader: bad options");
     TORCH_CHECK(start.epoch >= 0 && start.index >= 0 && start.index < windows_per_epoch_ && start.number >= 0,
                 "Loader: start lies outside the epoch");
-    current_ = std::make_shared<EpochOrder>(start.epoch);
-    upcoming_ = std::make_shared<EpochOrder>(start.epoch + 1);
+    current_ = std::make_shared<SharedOrder>(start.epoch);
+    upcoming_ = std::make_shared<SharedOrder>(start.epoch + 1);
     if (options_.num_workers == 0) return;
     ring_.resize(static_cast<size_t>(std::max(options_.num_prefetch, options_.num_workers)));
     try {
@@ -80,7 +80,7 @@ class Loader::Impl {
   struct Slot {
     std::optional<Window> window;
     std::exception_ptr error;
-    std::shared_ptr<EpochOrder> order;  // set where memory ran out: the caller tries again with it
+    std::shared_ptr<SharedOrder> order;  // set where memory ran out: the caller tries again with it
   };
 
   Slot& slot(const Position& position) { return ring_[static_cast<size_t>(position.number) % ring_.size()]; }
@@ -141,7 +141,7 @@ class Loader::Impl {
   void fill_one(std::unique_lock<std::mutex>& lock) {
     const Position position = claimed_;
     claimed_ = following(claimed_, windows_per_epoch_);
-    const std::shared_ptr<EpochOrder> order = order_for(position.epoch);
+    const std::shared_ptr<SharedOrder> order = order_for(position.epoch);
     lock.unlock();
     Slot made;
     try {
@@ -159,7 +159,7 @@ class Loader::Impl {
 
   // The ring is full: time to shuffle the next epoch, so that its first window comes as fast as any.
   void prepare_upcoming(std::unique_lock<std::mutex>& lock) {
-    const std::shared_ptr<EpochOrder> order = upcoming_;
+    const std::shared_ptr<SharedOrder> order = upcoming_;
     if (prepared_epoch_ == order->epoch) return;
     prepared_epoch_ = order->epoch;
     lock.unlock();
@@ -172,18 +172,19 @@ class Loader::Impl {
   }
 
   // Positions only ever move on by one window, so the epoch is the current one or the one after it.
-  std::shared_ptr<EpochOrder> order_for(int64_t epoch) {
+  std::shared_ptr<SharedOrder> order_for(int64_t epoch) {
     if (epoch != current_->epoch) {
-      current_ = std::exchange(upcoming_, std::make_shared<EpochOrder>(epoch + 1));
+      current_ = std::exchange(upcoming_, std::make_shared<SharedOrder>(epoch + 1));
     }
     return current_;
   }
 
-  void resolve(EpochOrder& order) const {
+  void resolve(SharedOrder& order) const {
     std::call_once(order.once, [&] { order.ids = sampler_.epoch_order(order.epoch); });
   }
 
-  [[nodiscard]] Window make_window(const Position& position, const std::shared_ptr<EpochOrder>& order) const {
+  [[nodiscard]] Window make_window(const Position& position,
+                                   const std::shared_ptr<SharedOrder>& order) const {
     resolve(*order);
     const Range whole = sampler_.window_range(position.index);
     const Range part = array_split(whole.size(), options_.world_size, options_.rank);
@@ -191,7 +192,9 @@ class Loader::Impl {
     window.ids = at::empty({part.size()}, at::kLong);
     const int64_t* const begin = order->ids.const_data_ptr<int64_t>() + whole.begin + part.begin;
     std::copy(begin, begin + part.size(), window.ids.mutable_data_ptr<int64_t>());
-    window.batch = dataset_->gather(window.ids);
+    window.batch =
+        dataset_->gather(window.ids, {.seed = options_.seed, .epoch = position.epoch, .training = true});
+    if (part.size() > 0) check_rows(window.batch, part.size());
     window.position = position;
     window.total_samples = whole.size();
     window.last_of_epoch = position.index + 1 == windows_per_epoch_;
@@ -210,8 +213,8 @@ class Loader::Impl {
   Position claimed_;  // next that a worker takes up
   int64_t handed_out_number_ = handed_out_.number;
   std::vector<Slot> ring_;
-  std::shared_ptr<EpochOrder> current_;   // of the window last claimed
-  std::shared_ptr<EpochOrder> upcoming_;  // of the epoch after it
+  std::shared_ptr<SharedOrder> current_;   // of the window last claimed
+  std::shared_ptr<SharedOrder> upcoming_;  // of the epoch after it
   int64_t prepared_epoch_ = -1;
   bool refilling_ = true;
   bool stopping_ = false;

@@ -1,11 +1,12 @@
 // Sampler: the order of an epoch and its cut into windows and ranks.
 #include "gradstep/data/sampler.h"
 
-#include <c10/util/Exception.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 
 #include "data/permutation.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 
@@ -19,8 +20,19 @@ Range array_split(int64_t size, int64_t world_size, int64_t rank) {
   return {begin, begin + each + (rank < extra ? 1 : 0)};
 }
 
+EpochOrder shuffled_order(int64_t num_samples, uint64_t seed) {
+  return [=](int64_t epoch) { return random_permutation(num_samples, seed + static_cast<uint64_t>(epoch)); };
+}
+
+EpochOrder sequential_order(int64_t num_samples) {
+  return [=](int64_t /*epoch*/) { return at::arange(num_samples, at::kLong); };
+}
+
 Sampler::Sampler(int64_t num_samples, int64_t global_batch, uint64_t seed)
-    : num_samples_(num_samples), global_batch_(global_batch), seed_(seed) {
+    : Sampler(num_samples, global_batch, shuffled_order(num_samples, seed)) {}
+
+Sampler::Sampler(int64_t num_samples, int64_t global_batch, EpochOrder order)
+    : num_samples_(num_samples), global_batch_(global_batch), order_(std::move(order)) {
   TORCH_CHECK(num_samples >= 1, "Sampler: num_samples is ", num_samples);
   TORCH_CHECK(global_batch >= 1, "Sampler: global_batch is ", global_batch);
 }
@@ -30,7 +42,15 @@ int64_t Sampler::windows_per_epoch() const {
 }
 
 at::Tensor Sampler::epoch_order(int64_t epoch) const {
-  return random_permutation(num_samples_, seed_ + static_cast<uint64_t>(epoch));
+  at::Tensor order = order_(epoch);
+  if (order.dim() == 1 && order.numel() == num_samples_ && order.scalar_type() == at::kLong &&
+      order.is_contiguous() && order.is_cpu()) {
+    return order;
+  }
+  throw DataError("the order of epoch " + std::to_string(epoch + 1) + ": expected " +
+                  std::to_string(num_samples_) + " contiguous int64 numbers on the CPU, found " +
+                  std::to_string(order.numel()) + " of " + c10::toString(order.scalar_type()) +
+                  "; correct the order that the sampler was given");
 }
 
 Range Sampler::window_range(int64_t index) const {

@@ -9,6 +9,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/model/mlp.h"
 #include "gradstep/model/normalize.h"
+#include "gradstep/model/tasks.h"
 
 namespace gradstep {
 namespace {
@@ -22,8 +23,14 @@ Task make_mlp(const ModelOptions& options, const DatasetSpec& spec) {
                      .hidden = options.hidden,
                      .num_classes = spec.num_classes,
                      .dropout = options.dropout});
-  Task task = classification_task(mlp, options.label_smoothing);
-  task.prepare = [](const at::Tensor& inputs) { return normalize_bytes(inputs).flatten(1); };
+  Task task = classification_task(mlp, {.num_classes = spec.num_classes,
+                                        .label_smoothing = options.label_smoothing,
+                                        .all_targets_count = true});
+  task.prepare = [](const Batch& batch) {
+    Batch prepared = batch;
+    prepared.inputs = normalize_bytes(batch.inputs).flatten(1);
+    return prepared;
+  };
   return task;
 }
 

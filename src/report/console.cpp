@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "report/event_text.h"
 #include "report/format.h"
 #include "report/progress_bar.h"
 
@@ -21,26 +22,34 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-bool is_finished(const RunEnd& row) { return row.reason == "done" || row.reason == "early stop"; }
+bool is_finished(const RunEnd& row) {
+  return row.reason == EndReason::kDone || row.reason == EndReason::kEarlyStop;
+}
+
+// " | val_acc 0.8435"; a count such as tokens has no decimals.
+std::string metric_text(const std::string& prefix, const MetricValue& metric) {
+  const bool is_count = metric.value == std::floor(metric.value) && std::abs(metric.value) > 1e4;
+  return " | " + prefix + metric.name + " " + fixed_text(metric.value, is_count ? 0 : 4);
+}
 
 std::string end_line(const RunEnd& row) {
   std::string text;
   if (is_finished(row)) {
-    text = row.reason + ": " + std::to_string(row.update) + " updates, ";
+    text = reason_text(row) + ": " + std::to_string(row.update) + " updates, ";
   } else {
     text = "not finished: update " + std::to_string(row.update);
     if (row.total_updates > 0) text += " of " + std::to_string(row.total_updates);
-    text += " (" + row.reason + "), ";
+    text += " (" + reason_text(row) + "), ";
   }
   text += std::to_string(row.samples) + " samples in " + seconds_text(row.seconds);
   if (row.skipped_total > 0) text += " | " + std::to_string(row.skipped_total) + " skipped";
   if (row.best_eval && row.last_eval && row.best_eval->update != row.last_eval->update) {
-    text += " | best " + fixed_text(row.best_eval->val_acc, 4) + " at update " +
-            std::to_string(row.best_eval->update);
+    if (const std::optional<double> best = row.best_eval->value(row.best_metric))
+      text += " | best " + fixed_text(*best, 4) + " at update " + std::to_string(row.best_eval->update);
   }
   if (row.last_eval) {
-    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4) + " | val_acc " +
-            fixed_text(row.last_eval->val_acc, 4);
+    text += " | val_loss " + fixed_text(row.last_eval->val_loss, 4);
+    if (!row.last_eval->metrics.empty()) text += metric_text("val_", row.last_eval->metrics.front());
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
   if (!is_finished(row) && row.can_go_on) text += " | go on with --resume auto";
@@ -48,39 +57,15 @@ std::string end_line(const RunEnd& row) {
 }
 
 std::string eval_line(const EvalRow& row) {
-  return "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
-         " | val_loss " + fixed_text(row.val_loss, 4) + " | val_acc " + fixed_text(row.val_acc, 4) +
-         " | top-5 " + fixed_text(row.val_top5, 4) +
-         (row.ema_val_acc ? " | ema_val_acc " + fixed_text(*row.ema_val_acc, 4) : "") + " | " +
-         seconds_text(row.time_eval) + (row.best ? " | best" : "");
-}
-
-// The value of a field; empty where the row has none of that name.
-std::string field(const EventRow& row, const std::string& key) {
-  for (const auto& [name, value] : row.fields) {
-    if (name == key) return value;
+  std::string text = "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
+                     " | val_loss " + fixed_text(row.val_loss, 4);
+  for (const MetricValue& metric : row.metrics) text += metric_text("val_", metric);
+  if (!row.ema_metrics.empty()) {
+    text += metric_text("ema_val_", row.ema_metrics.front());
+  } else if (row.ema_val_loss) {
+    text += " | ema_val_loss " + fixed_text(*row.ema_val_loss, 4);
   }
-  return {};
-}
-
-std::string event_line(const EventRow& row) {
-  if (row.name == "resume") {
-    return "resumed from " + field(row, "from") + " at window " + field(row, "window") +
-           (field(row, "left").empty() ? "" : ": " + field(row, "left"));
-  }
-  if (row.name == "black box") {
-    return "black box of window " + field(row, "window") + ": look at it with gradstep replay " +
-           field(row, "file");
-  }
-  if (row.name == "changed")
-    return "changed: " + field(row, "key") + " was " + field(row, "before") + ", is " + field(row, "now");
-  std::string text = row.name;
-  for (size_t i = 0; i < row.fields.size(); ++i) {
-    const auto& [key, value] = row.fields[i];
-    text += (i == 0 ? ": " : ", ") +
-            (key == "what" || key == "text" || key == "error" ? value : key + " " + value);
-  }
-  return text;
+  return text + " | " + seconds_text(row.time_eval) + (row.best ? " | best" : "");
 }
 
 }  // namespace
@@ -110,7 +95,7 @@ class ConsoleSink::Impl {
   }
 
   void event(const EventRow& row) {
-    if (!options_.quiet) print(event_line(row));
+    if (!options_.quiet) print(event_line(row.event));
   }
 
   void end(const RunEnd& row) {

@@ -8,6 +8,7 @@
 
 #include "gradstep/base/error.h"
 #include "report/append_file.h"
+#include "report/event_text.h"
 #include "report/json_text.h"
 
 namespace gradstep {
@@ -47,22 +48,22 @@ void append_eval(std::string& out, const EvalRow& row) {
   JsonLine line(out);
   line.add("update", row.update);
   line.add("epoch", row.epoch);
-  line.add("val_loss", row.val_loss);
-  line.add("val_acc", row.val_acc);
-  line.add("val_top5", row.val_top5);
+  const std::vector<MetricValue> values = row.named_values();
+  const size_t num_plain = 1 + row.metrics.size();
+  for (size_t i = 0; i < num_plain; ++i) line.add(values[i].name, values[i].value);
   line.add("val_samples", row.samples);
   line.add("time_eval", row.time_eval);
   line.add("best", row.best);
-  if (row.ema_val_loss) line.add("ema_val_loss", *row.ema_val_loss);
-  if (row.ema_val_acc) line.add("ema_val_acc", *row.ema_val_acc);
+  for (size_t i = num_plain; i < values.size(); ++i) line.add(values[i].name, values[i].value);
   line.close();
 }
 
 void append_event(std::string& out, const EventRow& row) {
+  const EventText text_of_event = event_text(row.event);
   JsonLine line(out);
-  line.add("event", row.name);
+  line.add("event", text_of_event.name);
   line.add("update", row.update);
-  for (const auto& [key, text] : row.fields) line.add(key, text);
+  for (const auto& [key, text] : text_of_event.fields) line.add(key, text);
   line.close();
 }
 
@@ -74,10 +75,11 @@ void append_end(std::string& out, const RunEnd& row) {
   line.add("samples", row.samples);
   line.add("skipped_total", row.skipped_total);
   line.add("seconds", row.seconds);
-  line.add("reason", row.reason);
+  line.add("reason", reason_text(row));
   if (row.best_eval) {
     line.add("best_update", row.best_eval->update);
-    line.add("best_val_acc", row.best_eval->val_acc);
+    if (const std::optional<double> best = row.best_eval->value(row.best_metric))
+      line.add("best_" + row.best_metric, *best);
   }
   line.add("model", row.model_path);
   line.close();

@@ -21,7 +21,46 @@ void call_all(const std::vector<std::unique_ptr<Sink>>& sinks, Call call) {
   if (first) std::rethrow_exception(first);
 }
 
+const std::string kAveraged = "ema_";
+const std::string kMetric = "val_";
+const std::string kLoss = "loss";
+
 }  // namespace
+
+std::vector<MetricValue> EvalRow::named_values() const {
+  std::vector<MetricValue> values{{kMetric + kLoss, val_loss}};
+  for (const MetricValue& metric : metrics) values.push_back({kMetric + metric.name, metric.value});
+  if (ema_val_loss) values.push_back({kAveraged + kMetric + kLoss, *ema_val_loss});
+  for (const MetricValue& metric : ema_metrics)
+    values.push_back({kAveraged + kMetric + metric.name, metric.value});
+  return values;
+}
+
+std::optional<double> EvalRow::value(const std::string& name) const {
+  for (const MetricValue& each : named_values()) {
+    if (each.name == name) return each.value;
+  }
+  return std::nullopt;
+}
+
+bool EvalRow::set_value(const std::string& name, double number) {
+  const bool averaged = name.starts_with(kAveraged);
+  const std::string rest = averaged ? name.substr(kAveraged.size()) : name;
+  if (!rest.starts_with(kMetric) || rest.size() == kMetric.size()) return false;
+  const std::string metric = rest.substr(kMetric.size());
+  if (metric != kLoss) {
+    (averaged ? ema_metrics : metrics).push_back({metric, number});
+  } else if (averaged) {
+    ema_val_loss = number;
+  } else {
+    val_loss = number;
+  }
+  return true;
+}
+
+void SinkList::begin(const RunStart& start) {
+  for (const std::unique_ptr<Sink>& sink : sinks_) sink->begin(start);
+}
 
 void SinkList::window(const WindowRow& row) {
   for (const std::unique_ptr<Sink>& sink : sinks_) sink->window(row);

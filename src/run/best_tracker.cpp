@@ -1,31 +1,62 @@
 // no torch
-// Accuracies rise, losses fall.
+// Which values an evaluation has follows from the task.
 #include "run/best_tracker.h"
 
 #include <cmath>
 
+#include "base/nearest.h"
+#include "gradstep/base/error.h"
+
 namespace gradstep {
 namespace {
 
-// The metric as a number of which more is better; NaN where the row lacks it.
-double merit(const EvalRow& row, const std::string& metric) {
-  if (metric == "val_loss") return -row.val_loss;
-  if (metric == "ema_val_loss") return -row.ema_val_loss.value_or(NAN);
-  if (metric == "ema_val_acc") return row.ema_val_acc.value_or(NAN);
-  return row.val_acc;
-}
+constexpr char kAveraged[] = "ema_";
 
 bool has_finite_loss(const EvalRow& row, const std::string& metric) {
-  return std::isfinite(metric.starts_with("ema_") ? row.ema_val_loss.value_or(NAN) : row.val_loss);
+  return std::isfinite(metric.starts_with(kAveraged) ? row.ema_val_loss.value_or(NAN) : row.val_loss);
+}
+
+std::vector<BestMetric> choices(const Task& task, bool has_ema) {
+  std::vector<BestMetric> all;
+  for (const Metric& metric : task.metrics) {
+    if (metric.direction != Direction::kNone && metric.table_of.empty())
+      all.push_back({"val_" + metric.name, metric.direction == Direction::kHigher});
+  }
+  all.push_back({"val_loss", false});
+  const size_t num_plain = all.size();
+  for (size_t i = 0; has_ema && i < num_plain; ++i)
+    all.push_back({kAveraged + all[i].name, all[i].higher_is_better});
+  return all;
 }
 
 }  // namespace
 
+BestMetric find_best_metric(const std::string& asked, const Task& task, bool has_ema) {
+  const std::vector<BestMetric> known = choices(task, has_ema);
+  if (asked == "auto") return known.front();
+  std::vector<std::string> names;
+  for (const BestMetric& each : known) {
+    if (each.name == asked) return each;
+    names.push_back(each.name);
+  }
+  if (!has_ema && asked.starts_with(kAveraged)) {
+    throw ConfigError("--best-metric " + asked + " needs averages; give --ema such as 0.999");
+  }
+  throw ConfigError("--best-metric " + asked + ": this task has no metric of that name" +
+                    known_names(asked, names));
+}
+
+// A number of which more is better; NaN where the row lacks it.
+double BestTracker::merit(const EvalRow& row) const {
+  const double value = row.value(metric_.name).value_or(NAN);
+  return metric_.higher_is_better ? value : -value;
+}
+
 bool BestTracker::is_better(const EvalRow& row) const {
-  const double value = merit(row, metric_);
-  if (!has_finite_loss(row, metric_) || !std::isfinite(value)) return false;
+  const double value = merit(row);
+  if (!has_finite_loss(row, metric_.name) || !std::isfinite(value)) return false;
   // A best one that lacks the metric, from before it was asked for, gives way.
-  return !best_ || !(merit(*best_, metric_) >= value);
+  return !best_ || !(merit(*best_) >= value);
 }
 
 void BestTracker::offer(EvalRow& row) {

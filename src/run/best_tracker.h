@@ -5,14 +5,28 @@
 #include <optional>
 #include <string>
 
+#include "gradstep/model/task.h"
 #include "gradstep/report/sink.h"
 
 namespace gradstep {
 
+// A value of the rows, and which way it gets better.
+struct BestMetric {
+  std::string name = "val_loss";  // as EvalRow::value takes it
+  bool higher_is_better = false;
+};
+
+// What `asked` names among the values that evaluations of this task give: "auto" is the first metric with a
+// direction, or the loss. Throws ConfigError listing the names for another one, and for one of the moving
+// average where there is none.
+[[nodiscard]] BestMetric find_best_metric(const std::string& asked, const Task& task, bool has_ema);
+
 class BestTracker {
  public:
-  // metric: as --best-metric; patience: evaluations without a better one after which to stop, 0: never.
-  BestTracker(std::string metric, int64_t patience) : metric_(std::move(metric)), patience_(patience) {}
+  // patience: evaluations without a better one after which to stop, 0: never.
+  BestTracker(BestMetric metric, int64_t patience) : metric_(std::move(metric)), patience_(patience) {}
+
+  [[nodiscard]] const BestMetric& metric() const { return metric_; }
 
   // Sets row.best, and remembers the row. One whose loss is not finite is never the best.
   void offer(EvalRow& row);
@@ -31,7 +45,9 @@ class BestTracker {
  private:
   [[nodiscard]] bool is_better(const EvalRow& row) const;
 
-  std::string metric_;
+  [[nodiscard]] double merit(const EvalRow& row) const;
+
+  BestMetric metric_;
   int64_t patience_;
   std::optional<EvalRow> last_;
   std::optional<EvalRow> best_;

@@ -139,8 +139,8 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
   engine.restore(box.engine);
   Window window;
   window.ids = at::tensor(box.ids, at::kLong);
-  window.batch = train.gather(window.ids);
   window.position.epoch = box.epoch;
+  window.batch = train.gather(window.ids, {.seed = box.config.seed, .epoch = box.epoch, .training = true});
   window.total_samples = box.total_samples;
   Examination again = engine.examine(window);
   if (again.first_non_finite.empty() && box.cause == kNotFinite) again.first_non_finite = kNotFiniteInTheSum;

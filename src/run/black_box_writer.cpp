@@ -20,10 +20,9 @@ void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
   const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
   try {
     write_black_box(file_system_, path, run_.black_box(window, step));
-    reporter_.event("black box", step.update, {{"window", std::to_string(step.window)}, {"file", path}});
+    reporter_.event(step.update, BlackBoxWritten{.window = step.window, .file = path});
   } catch (const CheckpointError& error) {
-    reporter_.event("black box failed", step.update,
-                    {{"window", std::to_string(step.window)}, {"error", error.what()}});
+    reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = error.what()});
   }
 }
 

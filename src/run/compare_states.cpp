@@ -118,11 +118,9 @@ void compare_engines(Differences& found, const EngineState& a, const EngineState
 
 std::string text_of(const std::optional<EvalRow>& row) {
   if (!row) return "none";
-  std::string text = "update " + std::to_string(row->update) + " epoch " + std::to_string(row->epoch) +
-                     " val_loss " + shortest(row->val_loss) + " val_acc " + shortest(row->val_acc) +
-                     " val_top5 " + shortest(row->val_top5) + " samples " + std::to_string(row->samples);
-  if (row->ema_val_loss) text += " ema_val_loss " + shortest(*row->ema_val_loss);
-  if (row->ema_val_acc) text += " ema_val_acc " + shortest(*row->ema_val_acc);
+  std::string text = "update " + std::to_string(row->update) + " epoch " + std::to_string(row->epoch);
+  for (const MetricValue& each : row->named_values()) text += " " + each.name + " " + shortest(each.value);
+  text += " samples " + std::to_string(row->samples);
   return text + (row->best ? " best" : "");
 }
 

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "base/out_of_memory.h"
+#include "gradstep/base/error.h"
 #include "gradstep/data/sampler.h"
 #include "model/mode_guard.h"
 
@@ -11,61 +12,96 @@ namespace gradstep {
 namespace {
 
 constexpr int64_t kDefaultBatch = 1000;
-constexpr int64_t kTop = 5;
-
-// Everything the ranks add up, in one fp64 vector on the device: loss, hits, top-5 hits, samples, then per
-// class samples and hits.
-struct Sums {
-  static constexpr int64_t kLoss = 0, kHits = 1, kTop5 = 2, kSamples = 3, kClasses = 4;
-  Sums(int64_t num_classes, at::Device device)
-      : values(at::zeros({kClasses + 2 * num_classes}, at::TensorOptions(at::kDouble).device(device))),
-        classes(num_classes) {}
-  at::Tensor values;
-  int64_t classes;
-
-  // scores (n, classes) fp32, targets (n)
-  void add(const at::Tensor& scores, const at::Tensor& targets) {
-    const int64_t n = targets.size(0);
-    values[kLoss].add_(cross_entropy_sum(scores, targets));
-    const at::Tensor hits = scores.argmax(1).eq(targets);  // (n)
-    values[kHits].add_(hits.sum());
-    const at::Tensor top = std::get<1>(scores.topk(std::min(kTop, scores.size(1)), 1));  // (n, 5)
-    values[kTop5].add_(top.eq(targets.unsqueeze(1)).any(1).sum());
-    values[kSamples].add_(static_cast<double>(n));
-    values.narrow(0, kClasses, classes).index_add_(0, targets, at::ones({n}, values.options()));
-    values.narrow(0, kClasses + classes, classes).index_add_(0, targets, hits.to(at::kDouble));
+// Everything the ranks add up, in one fp64 vector on the device: samples, the loss's sum and weight, then the
+// sums and weights of each metric.
+class Sums {
+ public:
+  Sums(const Task& task, at::Device device) : task_(task) {
+    int64_t size = kMetrics;
+    for (const Metric& metric : task.metrics) size += 2 * metric.num_rows;
+    values_ = at::zeros({size}, at::TensorOptions(at::kDouble).device(device));
   }
+
+  void add(const at::Tensor& outputs, const Batch& batch) {
+    values_[kSamples].add_(static_cast<double>(batch.size()));
+    const at::Tensor loss = task_.loss_sum(outputs, batch);
+    const double weight = weight_of(task_, batch);
+    values_[kLoss].add_(loss);
+    values_[kWeight].add_(weight);
+    int64_t first = kMetrics;
+    for (const Metric& metric : task_.metrics) {
+      if (metric.measure) {
+        const MetricSum sum = metric.measure(outputs, batch);
+        check(metric, sum);
+        values_.narrow(0, first, metric.num_rows).add_(sum.sum.reshape({metric.num_rows}));
+        values_.narrow(0, first + metric.num_rows, metric.num_rows)
+            .add_(sum.weight.reshape({metric.num_rows}));
+      } else {
+        values_[first].add_(loss);
+        values_[first + 1].add_(weight);
+      }
+      first += 2 * metric.num_rows;
+    }
+  }
+
+  // To be added up over ranks.
+  at::Tensor& values() { return values_; }
+
+  [[nodiscard]] EvalResult result() const {
+    const at::Tensor host = values_.cpu();
+    const double* value = host.const_data_ptr<double>();
+    EvalResult result{.loss = value[kLoss] / value[kWeight],
+                      .samples = static_cast<int64_t>(value[kSamples])};
+    value += kMetrics;
+    for (const Metric& metric : task_.metrics) {
+      const double* weight = value + metric.num_rows;
+      if (metric.table_of.empty()) {
+        result.metrics.push_back({metric.name, metric.of(*value, *weight)});
+      } else {
+        MetricTable table{.name = metric.name,
+                          .rows_of = metric.table_of,
+                          .sums = {value, weight},
+                          .weights = {weight, weight + metric.num_rows}};
+        for (size_t i = 0; i < table.sums.size(); ++i)
+          table.values.push_back(metric.of(table.sums[i], table.weights[i]));
+        result.tables.push_back(std::move(table));
+      }
+      value += 2 * metric.num_rows;
+    }
+    return result;
+  }
+
+ private:
+  static constexpr int64_t kSamples = 0, kLoss = 1, kWeight = 2, kMetrics = 3;
+
+  static void check(const Metric& metric, const MetricSum& sum) {
+    if (sum.sum.numel() == metric.num_rows && sum.weight.numel() == metric.num_rows) return;
+    throw Error(ExitCode::kUnexpected, "metric " + metric.name + ": expected a sum and a weight of " +
+                                           std::to_string(metric.num_rows) + " numbers, found " +
+                                           std::to_string(sum.sum.numel()) + " and " +
+                                           std::to_string(sum.weight.numel()) +
+                                           "; correct its measure function, or its num_rows");
+  }
+
+  const Task& task_;
+  at::Tensor values_;
 };
 
-EvalResult result_of(const Sums& sums) {
-  const at::Tensor host = sums.values.cpu();
-  const double* value = host.const_data_ptr<double>();
-  EvalResult result;
-  const double samples = value[Sums::kSamples];
-  result.samples = static_cast<int64_t>(samples);
-  result.loss = value[Sums::kLoss] / samples;
-  result.accuracy = value[Sums::kHits] / samples;
-  result.top5 = value[Sums::kTop5] / samples;
-  for (int64_t i = 0; i < sums.classes; ++i) {
-    result.class_samples.push_back(static_cast<int64_t>(value[Sums::kClasses + i]));
-    result.class_hits.push_back(static_cast<int64_t>(value[Sums::kClasses + sums.classes + i]));
-  }
-  return result;
-}
-
-struct Scored {
-  at::Tensor scores;   // (n, classes) fp32
-  at::Tensor targets;  // (n)
+struct Measured {
+  at::Tensor outputs;  // fp32 where they are numbers with a point
+  Batch batch;
 };
 
 // Samples first to end; nothing where memory ran out for more than one. The failed try's memory is free then.
-std::optional<Scored> score_within_memory(const Task& task, const Dataset& dataset, int64_t first,
-                                          int64_t end, at::Device device) {
+std::optional<Measured> forward_within_memory(const Task& task, const Dataset& dataset, int64_t first,
+                                              int64_t end, at::Device device) {
   try {
-    const Batch batch = dataset.gather(at::arange(first, end));
-    const at::Tensor inputs = batch.inputs.to(device);
-    return Scored{task.forward(task.prepare ? task.prepare(inputs) : inputs).to(at::kFloat),
-                  batch.targets.to(device)};
+    const Batch stored = dataset.gather(at::arange(first, end));
+    check_rows(stored, end - first);
+    Measured measured{.outputs = {}, .batch = prepared(task, stored.to(device))};
+    measured.outputs = task.forward(measured.batch);
+    if (measured.outputs.is_floating_point()) measured.outputs = measured.outputs.to(at::kFloat);
+    return measured;
   } catch (const std::exception& error) {
     if (end - first == 1 || !is_out_of_memory(error)) throw;
     return std::nullopt;
@@ -73,6 +109,13 @@ std::optional<Scored> score_within_memory(const Task& task, const Dataset& datas
 }
 
 }  // namespace
+
+double EvalResult::at(const std::string& name) const {
+  for (const MetricValue& metric : metrics) {
+    if (metric.name == name) return metric.value;
+  }
+  throw std::out_of_range("no metric " + name);
+}
 
 EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, const EvaluateOptions& options) {
   const at::Device device = task.module->parameters().front().device();
@@ -82,7 +125,7 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   const AutocastGuard autocast(device.type(), options.precision, /*cache=*/false);
   int64_t batch_size = options.batch_size > 0 ? options.batch_size : kDefaultBatch;
   const Range part = array_split(dataset.size(), world.size(), world.rank());
-  Sums sums(dataset.spec().num_classes, device);
+  Sums sums(task, device);
   bool complete = true;
   for (int64_t first = part.begin; first < part.end;) {
     if (options.should_stop && options.should_stop()) {
@@ -90,17 +133,17 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
       break;
     }
     const int64_t end = std::min(first + batch_size, part.end);
-    const std::optional<Scored> scored = score_within_memory(task, dataset, first, end, device);
-    if (!scored) {
+    const std::optional<Measured> measured = forward_within_memory(task, dataset, first, end, device);
+    if (!measured) {
       batch_size = std::max<int64_t>((end - first) / 2, 1);
       continue;
     }
-    sums.add(scored->scores, scored->targets);
-    if (options.on_batch) options.on_batch(first, scored->scores, scored->targets);
+    sums.add(measured->outputs, measured->batch);
+    if (options.on_batch) options.on_batch(first, measured->outputs, measured->batch);
     first = end;
   }
-  world.all_reduce_sum(sums.values);
-  EvalResult result = result_of(sums);
+  world.all_reduce_sum(sums.values());
+  EvalResult result = sums.result();
   result.complete = complete;
   return result;
 }

@@ -113,6 +113,12 @@ JsonObject JsonObject::parse(const std::string& file, std::string_view text) {
 
 bool JsonObject::has(const std::string& key) const { return value_of(value_).contains(key); }
 
+std::vector<std::string> JsonObject::keys() const {
+  std::vector<std::string> names;
+  for (const auto& entry : value_of(value_).items()) names.push_back(entry.key());
+  return names;
+}
+
 int64_t JsonObject::integer(const std::string& key, int64_t min, int64_t max) const {
   return to_integer(*this, key, member(*this, value_of(value_), key), min, max);
 }

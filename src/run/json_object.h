@@ -22,6 +22,8 @@ class JsonObject {
   [[nodiscard]] static JsonObject parse(const std::string& file, std::string_view text);
 
   [[nodiscard]] bool has(const std::string& key) const;
+  // In alphabetical order.
+  [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] int64_t integer(const std::string& key, int64_t min = 0,
                                 int64_t max = std::numeric_limits<int64_t>::max()) const;
   // Exact, all 64 bits.

@@ -105,14 +105,19 @@ void add_checkpoint_flags(Flags& flags) {
                                 .metavar = "N",
                                 .help = "Newest checkpoints to keep; the best is kept besides. 0: all."},
                                &RunConfig::keep_checkpoints, kCountOrZero));
-  flags.push_back(choice_flag({.key = "best_metric",
-                               .on_resume = OnResume::kWarned,
-                               .group = kCheckpoints,
-                               .metavar = "NAME",
-                               .help = "What makes an evaluation the best: val_acc, val_loss, or with --ema "
-                                       "ema_val_acc, ema_val_loss."},
-                              &RunConfig::best_metric,
-                              {"val_acc", "val_loss", "ema_val_acc", "ema_val_loss"}));
+  flags.push_back(text_flag(
+      {.key = "best_metric",
+       .on_resume = OnResume::kWarned,
+       .group = kCheckpoints,
+       .metavar = "NAME",
+       .help =
+           "What makes an evaluation the best: val_loss or another value of its row, such as val_acc; with "
+           "--ema also ema_val_loss and the like.",
+       .default_text = "auto, the first metric of the task"},
+      &RunConfig::best_metric, "auto, or the name of a value such as val_loss or ema_val_acc",
+      [](const std::string& text) {
+        return text == "auto" || text.starts_with("val_") || text.starts_with("ema_val_");
+      }));
   flags.push_back(
       choice_flag({.key = "on_save_error",
                    .on_resume = OnResume::kFree,

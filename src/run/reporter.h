@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "gradstep/report/sink.h"
 
@@ -12,8 +10,6 @@ namespace gradstep {
 
 class Reporter {
  public:
-  using Fields = std::vector<std::pair<std::string, std::string>>;
-
   // The sinks must outlive it. Not `writes`, as on all ranks but the first: nothing is told to anybody.
   Reporter(Sink& sinks, bool writes) : sinks_(sinks), writes_(writes) {}
 
@@ -24,8 +20,8 @@ class Reporter {
     call(sinks_);
     is_whole_ = was_whole;
   }
-  void event(const std::string& name, int64_t update, const Fields& fields) {
-    tell([&](Sink& sinks) { sinks.event({.name = name, .update = update, .fields = fields}); });
+  void event(int64_t update, Event what) {
+    tell([&](Sink& sinks) { sinks.event({.update = update, .event = std::move(what)}); });
   }
   // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
   [[nodiscard]] bool is_whole() const { return is_whole_; }

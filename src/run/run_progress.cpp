@@ -47,11 +47,12 @@ const SteppedOver* RunProgress::stepped_over_at(int64_t window) const {
 }
 
 std::unique_ptr<Loader> RunProgress::make_loader() const {
-  return std::make_unique<Loader>(
-      setup.data.train, setup.sampler,
-      LoaderOptions{
-          .num_workers = setup.config.workers, .rank = setup.world.rank(), .world_size = setup.world.size()},
-      next);
+  return std::make_unique<Loader>(setup.data.train, setup.sampler,
+                                  LoaderOptions{.num_workers = setup.config.workers,
+                                                .rank = setup.world.rank(),
+                                                .world_size = setup.world.size(),
+                                                .seed = setup.config.seed},
+                                  next);
 }
 
 TrainState RunProgress::state(double seconds) const {

@@ -21,7 +21,7 @@ struct RunProgress {
   // The setup must outlive it.
   explicit RunProgress(RunSetup& of)
       : setup(of),
-        best(of.config.best_metric, of.config.early_stop_patience),
+        best(of.best_metric, of.config.early_stop_patience),
         evals(of.config.eval_interval),
         saves(of.config.save_interval) {}
 

@@ -71,8 +71,7 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     last_error_ = outcome.error;
     if (outcome.error.empty()) continue;
     if (outcome.best) lost_best_ = outcome.update;
-    sinks.event(
-        {.name = "checkpoint failed", .update = outcome.update, .fields = {{"error", outcome.error}}});
+    sinks.event({.update = outcome.update, .event = SaveFailed{.error = outcome.error}});
     if (failure_) continue;
     if (outcome.diverged) {
       failure_ = std::make_exception_ptr(Diverged(outcome.error));

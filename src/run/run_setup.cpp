@@ -10,6 +10,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "run/device.h"
+#include "run/flag_table.h"
 
 namespace gradstep {
 namespace {
@@ -110,7 +111,9 @@ RunSetup::RunSetup(const RunConfig& asked, World& ranks)
       task(build_task(config, sampler, data.train->spec(), device, world.size())),
       precision(
           settle_precision(config, task, *data.train, largest_micro_batch(config, sampler, world.size()))),
+      best_metric(find_best_metric(config.best_metric, task, config.ema > 0)),
       engine(task, with_precision(engine_options(config, length.total_updates), precision.precision), world) {
+  config.best_metric = best_metric.name;
   config.precision = to_string(precision.precision);
   config.matmul = to_string(precision.matmul);
   if (!precision.warning.empty()) warnings.push_back(precision.warning);
@@ -133,6 +136,16 @@ ModelInfo RunSetup::model_info() const {
           .precision = precision.precision,
           .matmul = precision.matmul,
           .update = engine.counters().updates};
+}
+
+RunStart RunSetup::run_start(const std::string& resumed_from) const {
+  RunStart start{.plan = plan,
+                 .world_size = world.size(),
+                 .resumed_from = resumed_from,
+                 .first_update = engine.counters().updates};
+  for (const Flag<RunConfig>& flag : train_flags())
+    start.settings.emplace_back(flag.info.key, flag.get(config));
+  return start;
 }
 
 }  // namespace gradstep

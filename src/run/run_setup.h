@@ -8,10 +8,12 @@
 #include "gradstep/data/sampler.h"
 #include "gradstep/model/task.h"
 #include "gradstep/report/plan.h"
+#include "gradstep/report/sink.h"
 #include "gradstep/run/model_file.h"
 #include "gradstep/run/run_config.h"
 #include "gradstep/step/engine.h"
 #include "gradstep/step/precision_probe.h"
+#include "run/best_tracker.h"
 #include "run/planner.h"
 
 namespace gradstep {
@@ -28,6 +30,9 @@ struct RunSetup {
   // What goes into the model files, at the update that the engine has reached.
   [[nodiscard]] ModelInfo model_info() const;
 
+  // What sinks learn before the first row. `resumed_from` is the checkpoint's path; empty: a new run.
+  [[nodiscard]] RunStart run_start(const std::string& resumed_from) const;
+
   RunConfig config;  // precision and matmul as really used
   World& world;
   at::Device device;
@@ -36,6 +41,7 @@ struct RunSetup {
   RunLength length;
   Task task;
   PrecisionChoice precision;
+  BestMetric best_metric;
   Engine engine;
   RunPlan plan;
   std::vector<std::string> warnings;

@@ -71,33 +71,29 @@ std::string eval_text(const std::optional<EvalRow>& row) {
   return object_text([&](JsonLine& line) {
     line.add("update", row->update);
     line.add("epoch", row->epoch);
-    line.add("val_loss", row->val_loss);
-    line.add("val_acc", row->val_acc);
-    line.add("val_top5", row->val_top5);
+    const std::vector<MetricValue> values = row->named_values();
+    const size_t num_plain = 1 + row->metrics.size();
+    for (size_t i = 0; i < num_plain; ++i) line.add(values[i].name, values[i].value);
     line.add("samples", row->samples);
     line.add("time_eval", row->time_eval);
     line.add("best", row->best);
-    if (row->ema_val_loss) line.add("ema_val_loss", *row->ema_val_loss);
-    if (row->ema_val_acc) line.add("ema_val_acc", *row->ema_val_acc);
+    for (size_t i = num_plain; i < values.size(); ++i) line.add(values[i].name, values[i].value);
   });
 }
 
 std::optional<EvalRow> read_eval(const JsonObject& document, const std::string& key) {
   const std::optional<JsonObject> row = document.object_or_null(key);
   if (!row) return std::nullopt;
-  const auto real_if_there = [&](const std::string& name) {
-    return row->has(name) ? std::optional(row->real(name)) : std::nullopt;
-  };
-  return EvalRow{.update = row->integer("update"),
+  EvalRow result{.update = row->integer("update"),
                  .epoch = row->integer("epoch"),
                  .val_loss = row->real("val_loss"),
-                 .val_acc = row->real("val_acc"),
-                 .val_top5 = row->real("val_top5"),
                  .samples = row->integer("samples"),
                  .time_eval = row->real("time_eval"),
-                 .best = row->boolean("best"),
-                 .ema_val_loss = real_if_there("ema_val_loss"),
-                 .ema_val_acc = real_if_there("ema_val_acc")};
+                 .best = row->boolean("best")};
+  for (const std::string& name : row->keys()) {
+    if (name.starts_with("val_") || name.starts_with("ema_val_")) result.set_value(name, row->real(name));
+  }
+  return result;
 }
 
 void add_lists(Document& document, const TrainState& state) {

@@ -33,7 +33,6 @@ class Trainer::Impl {
   RunSetup setup_;
 
  private:
-  using Fields = Reporter::Fields;
   void begin();
   // Does what is due; false where the run is over.
   bool go_on();
@@ -52,11 +51,9 @@ class Trainer::Impl {
   [[nodiscard]] bool time_is_over() const;
   [[nodiscard]] bool start_is_over() const;  // --stop-after
   [[nodiscard]] bool measured_last_update() const;
-  [[nodiscard]] std::string end_reason() const;
+  [[nodiscard]] EndReason end_reason() const;
   [[nodiscard]] bool writes() const { return setup_.world.rank() == 0; }
-  void event(const std::string& name, const Fields& fields) {
-    reporter_->event(name, setup_.engine.counters().updates, fields);
-  }
+  void event(Event what) { reporter_->event(setup_.engine.counters().updates, std::move(what)); }
   // Brings the reports back to where a checkpoint has them.
   void rewind_reports(Sink::Events events);
   void hear_of_saves(bool at_end);  // tells of those that failed
@@ -74,9 +71,9 @@ class Trainer::Impl {
   std::unique_ptr<Loader> loader_;
   std::optional<TrainState> resumed_;  // without tensors
   std::string resumed_from_;
-  std::vector<std::pair<std::string, Fields>> first_events_;  // that resume() leaves for the sinks
-  int64_t first_update_ = 0;                                  // of this start
-  double window_seconds_ = 0;                                 // that the slowest recent window took
+  std::vector<Event> first_events_;  // that resume() leaves for the sinks
+  int64_t first_update_ = 0;         // of this start
+  double window_seconds_ = 0;        // that the slowest recent window took
   bool best_unsaved_ = false;
   bool is_fork_ = false;  // resumed from a checkpoint of another folder
   bool changed_ = true;   // since the checkpoint of this folder that the run goes on from
@@ -88,7 +85,7 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
   stop_ = &stop;
   if (!saver_ || output_dir_ != output_dir) {
     for (const std::string& warning : prepare_output(file_system, output_dir))
-      first_events_.push_back({"warning", {{"text", warning}}});
+      first_events_.emplace_back(Warning{warning});
   }
   boxes_.emplace(file_system, writes() ? output_dir : "", run_, *reporter_);
   begin();
@@ -110,8 +107,9 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
 void Trainer::Impl::begin() {
   first_update_ = setup_.engine.counters().updates;
   loader_ = run_.make_loader();
+  reporter_->tell([&](Sink& sinks) { sinks.begin(setup_.run_start(resumed_from_)); });
   rewind_reports(Sink::Events::kDrop);
-  for (const auto& [name, fields] : first_events_) event(name, fields);
+  for (const Event& first : first_events_) event(first);
   clock_.start(resumed_ ? resumed_->seconds : 0);
   if (is_fork_) save(/*export_model=*/false);  // killed before the next one, it goes on from here
 }
@@ -120,7 +118,7 @@ void Trainer::Impl::rewind_reports(Sink::Events events) {
   std::string missing;
   reporter_->tell([&](Sink& sinks) { missing = sinks.rewind(run_.report_positions, events); });
   // A checkpoint of another folder knows of rows that are not here.
-  if (!missing.empty() && !is_fork_) event("warning", {{"text", missing}});
+  if (!missing.empty() && !is_fork_) event(Warning{missing});
 }
 
 void Trainer::Impl::hear_of_saves(bool at_end) {
@@ -174,11 +172,10 @@ void Trainer::Impl::consume(const Window& window) {
 
 void Trainer::Impl::react(const Window& window, const StepReport& step) {
   const std::string number = std::to_string(step.window);
-  if (step.num_out_of_memory > 0)
-    event("out of memory", {{"window", number}, {"micro_batch", std::to_string(step.micro_batch)}});
+  if (step.num_out_of_memory > 0) event(OutOfMemory{.window = step.window, .micro_batch = step.micro_batch});
   if (!step.skipped) return;
   boxes_->leave(window, step);
-  if (!step.spike.empty()) event("spike", {{"window", number}, {"what", step.spike}});
+  if (!step.spike.empty()) event(Spike{.window = step.window, .what = step.spike});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
                    step.first_non_finite + "; lower --lr or set --clip-grad");
@@ -219,8 +216,8 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   best_unsaved_ = false;
   loader_ = run_.make_loader();
   rewind_reports(Sink::Events::kKeep);
-  for (const std::string& broken : found->broken) event("broken checkpoint", {{"what", broken}});
-  event("rollback", {{"window", number}, {"cause", cause}, {"to", found->path}});
+  for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
+  event(RolledBack{.window = step.window, .cause = cause, .to = found->path});
 }
 
 void Trainer::Impl::evaluate_now() {
@@ -233,15 +230,14 @@ void Trainer::Impl::evaluate_now() {
   EvalRow row{.update = setup_.engine.counters().updates,
               .epoch = run_.epoch,
               .val_loss = result.loss,
-              .val_acc = result.accuracy,
-              .val_top5 = result.top5,
+              .metrics = result.metrics,
               .samples = result.samples};
   if (setup_.engine.ema().enabled()) {
     const EmaWeights::Swap averages(setup_.engine.ema());
     const EvalResult averaged = evaluate(setup_.task, *setup_.data.test, setup_.world, options);
     if (!averaged.complete) return;
     row.ema_val_loss = averaged.loss;
-    row.ema_val_acc = averaged.accuracy;
+    row.ema_metrics = averaged.metrics;
   }
   changed_ = true;
   row.time_eval = pause.seconds();
@@ -290,7 +286,9 @@ RunEnd Trainer::Impl::finish() {
              .seconds = clock_.seconds(),
              .reason = end_reason(),
              .last_eval = run_.best.last(),
-             .best_eval = run_.best.best()};
+             .best_eval = run_.best.best(),
+             .best_metric = run_.best.metric().name};
+  if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : stop_->reason();
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
   end.can_go_on = !output_dir_.empty();
   reporter_->tell([&](Sink& sinks) { sinks.end(end); });
@@ -309,12 +307,12 @@ void Trainer::Impl::save_after_error() noexcept {
 }
 
 // A run with nothing left to do is done, whoever asked it to stop, and however its last evaluation came out.
-std::string Trainer::Impl::end_reason() const {
-  if (length_reached() && measured_last_update()) return "done";
-  if (facts_.stop) return stop_name(*facts_.stop);
-  if (run_.best.out_of_patience()) return "early stop";
-  if (stop_->requested()) return stop_name(stop_->reason());
-  return start_is_over() ? "--stop-after" : "--max-time";
+EndReason Trainer::Impl::end_reason() const {
+  if (length_reached() && measured_last_update()) return EndReason::kDone;
+  if (facts_.stop) return EndReason::kStopped;
+  if (run_.best.out_of_patience()) return EndReason::kEarlyStop;
+  if (stop_->requested()) return EndReason::kStopped;
+  return start_is_over() ? EndReason::kStopAfter : EndReason::kMaxTime;
 }
 
 bool Trainer::Impl::measured_last_update() const {
@@ -344,19 +342,17 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
   resumed_from_ = found.path;
   if (config.precision == state.config.precision && config.matmul == state.config.matmul)
     setup_.plan.precision_reason = "as before";
-  first_events_.push_back({"resume",
-                           {{"from", found.path},
-                            {"window", std::to_string(state.engine.counters.windows)},
-                            {"left", nothing_left() ? "nothing left to do" : ""}}});
+  first_events_.emplace_back(
+      Resumed{.from = found.path, .window = state.engine.counters.windows, .nothing_left = nothing_left()});
   for (const std::string& broken : found.broken) {
     setup_.warnings.push_back("a checkpoint is broken and was passed over: " + broken);
-    first_events_.push_back({"broken checkpoint", {{"what", broken}}});
+    first_events_.emplace_back(BrokenCheckpoint{broken});
   }
   for (const Drift& drift : drifts) {
     const bool accepted = drift.kind == OnResume::kRefused;
     if (drift.kind != OnResume::kFree)
       setup_.warnings.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
-    first_events_.push_back({"changed", {{"key", drift.key}, {"before", drift.before}, {"now", drift.now}}});
+    first_events_.emplace_back(SettingChanged{.key = drift.key, .before = drift.before, .now = drift.now});
   }
 }
 

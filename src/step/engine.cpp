@@ -195,7 +195,7 @@ void Engine::restore(const EngineState& state) {
 
 double Engine::total_weight(const Window& window) {
   if (!task_.weight) return static_cast<double>(window.total_samples);
-  return sum_over_ranks(window.batch.size() > 0 ? task_.weight(window.batch.targets) : 0.0);
+  return sum_over_ranks(weight_of(task_, window.batch));
 }
 
 double Engine::sum_over_ranks(double value) {
@@ -250,25 +250,24 @@ bool Engine::accumulate(const Window& window, double factor, std::vector<at::Ten
 }
 
 std::vector<at::Tensor> Engine::run_micro_batches(const Window& window) {
-  const at::Tensor targets = window.batch.targets.to(device_, /*non_blocking=*/true);
-  at::Tensor inputs = window.batch.inputs.to(device_, /*non_blocking=*/true);
+  Batch batch = window.batch.to(device_);
   const bool prepare_at_once =
-      task_.prepare && inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
-  if (prepare_at_once) inputs = task_.prepare(inputs);
+      task_.prepare && batch.size() > 0 &&
+      batch.inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
+  if (prepare_at_once) batch = task_.prepare(batch);
   std::vector<at::Tensor> loss_sums;
-  for (const Range range : micro_batches(inputs.size(0), options_.micro_batch, has_batch_norm_)) {
-    const at::Tensor piece = inputs.narrow(0, range.begin, range.size());
-    loss_sums.push_back(forward_backward(task_.prepare && !prepare_at_once ? task_.prepare(piece) : piece,
-                                         targets.narrow(0, range.begin, range.size())));
+  for (const Range range : micro_batches(batch.size(), options_.micro_batch, has_batch_norm_)) {
+    const Batch piece = batch.narrow(range.begin, range.size());
+    loss_sums.push_back(forward_backward(prepare_at_once ? piece : prepared(task_, piece)));
   }
   return loss_sums;
 }
 
-at::Tensor Engine::forward_backward(const at::Tensor& inputs, const at::Tensor& targets) {
+at::Tensor Engine::forward_backward(const Batch& batch) {
   at::Tensor loss_sum;
   {
     const AutocastGuard autocast(device_.type(), options_.precision);
-    loss_sum = task_.loss_sum(task_.forward(inputs), targets);
+    loss_sum = task_.loss_sum(task_.forward(batch), batch);
   }
   TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat,
               "Task::loss_sum must give an fp32 scalar");

@@ -117,12 +117,11 @@ void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& ch
                    " times the time of fp32 for a micro-batch; use --precision auto";
 }
 
-void forward_backward(const Task& task, const at::Tensor& inputs, const at::Tensor& targets,
-                      at::Device device, Precision precision) {
+void forward_backward(const Task& task, const Batch& batch, at::Device device, Precision precision) {
   at::Tensor loss;
   {
     const AutocastGuard autocast(device.type(), precision);
-    loss = task.loss_sum(task.forward(inputs), targets);
+    loss = task.loss_sum(task.forward(batch), batch);
   }
   loss.backward();
 }
@@ -139,9 +138,7 @@ bool enough(int rounds, double seconds, size_t num_ways) {
 std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector<ProbeResult> ways) {
   const at::Device device = task.module->parameters().front().device();
   const ProbeGuard guard(task, device);
-  const at::Tensor targets = micro.targets.to(device);
-  const at::Tensor stored = micro.inputs.to(device);
-  const at::Tensor inputs = task.prepare ? task.prepare(stored) : stored;
+  const Batch batch = prepared(task, micro.to(device));
   const auto begin = Clock::now();
   // The ways take turns, so that a busy moment of the machine falls on all of them, and the fastest run
   // counts: the one that nothing else disturbed.
@@ -149,7 +146,7 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
     for (ProbeResult& way : ways) {
       use_matmul(way.matmul);
       const auto start = Clock::now();
-      forward_backward(task, inputs, targets, device, way.precision);
+      forward_backward(task, batch, device, way.precision);
       wait_for(device);
       const double seconds = seconds_since(start);
       // The first round builds kernels and caches.

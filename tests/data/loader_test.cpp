@@ -6,9 +6,11 @@
 #include <torch/torch.h>
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "gradstep/base/error.h"
@@ -25,7 +27,7 @@ class NumberedDataset final : public Dataset {
       : size_(size), bad_id_(bad_id), delay_(delay) {}
   const DatasetSpec& spec() const override { return spec_; }
   int64_t size() const override { return size_; }
-  Batch gather(const at::Tensor& ids) const override {
+  Batch gather(const at::Tensor& ids, const Draw& /*draw*/) const override {
     std::this_thread::sleep_for(delay_);
     for (int64_t i = 0; i < ids.numel(); ++i) {
       if (ids.const_data_ptr<int64_t>()[i] == bad_id_)
@@ -242,6 +244,78 @@ TEST(Loader, RefusesNonsense) {
   EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {}, {.epoch = 0, .index = 5, .number = 5}),
                c10::Error);
   EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {.num_prefetch = 0}), c10::Error);
+}
+
+// Inputs are the draw's own numbers, as an augmentation's would be.
+class DrawnDataset final : public Dataset {
+ public:
+  const DatasetSpec& spec() const override { return spec_; }
+  int64_t size() const override { return 30; }
+  Batch gather(const at::Tensor& ids, const Draw& draw) const override {
+    at::Tensor drawn = at::empty({ids.numel()}, at::kLong);
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      const int64_t id = ids.const_data_ptr<int64_t>()[i];
+      drawn.mutable_data_ptr<int64_t>()[i] =
+          draw.training ? static_cast<int64_t>(draw.sample_seed(id) >> 1) : id;
+    }
+    return {drawn, ids.clone()};
+  }
+  std::string fingerprint() const override { return "drawn"; }
+
+ private:
+  DatasetSpec spec_{"drawn", {}, 0};
+};
+
+// What each sample looked like in each epoch, by (epoch, id).
+std::map<std::pair<int64_t, int64_t>, int64_t> looks(LoaderOptions options, Position start = {}) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> seen;
+  options.seed = 5;
+  Loader loader(std::make_shared<DrawnDataset>(), Sampler(30, 7, uint64_t{5}), options, start);
+  while (loader.position().epoch < 3) {
+    const Window window = loader.next();
+    for (int64_t i = 0; i < window.ids.numel(); ++i) {
+      seen[{window.position.epoch, window.ids[i].item<int64_t>()}] = window.batch.inputs[i].item<int64_t>();
+    }
+  }
+  return seen;
+}
+
+TEST(Draw, ASampleLooksTheSameWithAnyWorkersRanksAndAfterAResume) {
+  const auto expected = looks({.num_workers = 0});
+  ASSERT_EQ(expected.size(), 90U);
+  EXPECT_EQ(looks({.num_workers = 3}), expected);
+  auto of_two = looks({.num_workers = 1, .rank = 0, .world_size = 2});
+  of_two.merge(looks({.num_workers = 2, .rank = 1, .world_size = 2}));
+  EXPECT_EQ(of_two, expected);
+  for (const auto& [key, look] : looks({.num_workers = 1}, {.epoch = 1, .index = 2, .number = 7}))
+    EXPECT_EQ(expected.at(key), look);
+  // Another look in every epoch, and for every sample.
+  std::set<int64_t> different;
+  for (const auto& [key, look] : expected) different.insert(look);
+  EXPECT_EQ(different.size(), 90U);
+}
+
+TEST(Loader, RowsThatAreMissingAreRefused) {
+  class Short final : public Dataset {
+   public:
+    const DatasetSpec& spec() const override { return spec_; }
+    int64_t size() const override { return 9; }
+    Batch gather(const at::Tensor& ids, const Draw& /*draw*/) const override {
+      return {ids.clone(), ids.slice(0, 1)};
+    }
+    std::string fingerprint() const override { return "short"; }
+
+   private:
+    DatasetSpec spec_{"short", {}, 0};
+  };
+  Loader loader(std::make_shared<Short>(), Sampler(9, 4, uint64_t{0}), {.num_workers = 0});
+  try {
+    (void)loader.next();
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("4 samples has 3 rows of targets"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include "gradstep/base/error.h"
+
 namespace gradstep {
 namespace {
 
@@ -102,6 +104,27 @@ TEST(Sampler, RefusesNonsense) {
   EXPECT_THROW(Sampler(1, 0, 0), c10::Error);
   EXPECT_THROW((void)Sampler(10, 5, 0).window_range(2), c10::Error);
   EXPECT_THROW((void)array_split(4, 2, 2), c10::Error);
+}
+
+TEST(Sampler, AnOrderThatIsNotShuffledIsTheSameInEveryEpoch) {
+  const Sampler sampler(5, 2, sequential_order(5));
+  for (const int64_t epoch : {0, 1, 7})
+    EXPECT_TRUE(torch::equal(sampler.epoch_order(epoch), torch::arange(5))) << epoch;
+  EXPECT_EQ(sampler.windows_per_epoch(), 3);
+}
+
+TEST(Sampler, AnOrderOfOnesOwnMayRepeatSamples) {
+  const Sampler sampler(4, 3, [](int64_t epoch) { return torch::full({4}, epoch, torch::kLong); });
+  EXPECT_TRUE(torch::equal(sampler.epoch_order(2), torch::tensor({2, 2, 2, 2}, torch::kLong)));
+}
+
+TEST(Sampler, AnOrderOfAnotherLengthOrTypeIsRefused) {
+  const auto refused = [](at::Tensor order) {
+    return Sampler(4, 3, [order](int64_t /*epoch*/) { return order; });
+  };
+  EXPECT_THROW((void)refused(torch::arange(3)).epoch_order(0), DataError);
+  EXPECT_THROW((void)refused(torch::arange(4, torch::kInt)).epoch_order(0), DataError);
+  EXPECT_THROW((void)refused(torch::arange(8).slice(0, 0, 8, 2)).epoch_order(0), DataError);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(ModelRegistry, EveryNameBuildsAndTakesStoredBytes) {
   for (const std::string& name : model_names()) {
     const Task task = make_task({.name = name}, kPictures);
     const at::Tensor bytes = torch::randint(256, {3, 28, 28}, at::kByte);
-    EXPECT_EQ(task.forward(task.prepare(bytes)).sizes(), at::IntArrayRef({3, 10})) << name;
+    EXPECT_EQ(task.forward(task.prepare({bytes, {}})).sizes(), at::IntArrayRef({3, 10})) << name;
     for (const at::Tensor& parameter : task.module->parameters())
       EXPECT_EQ(parameter.scalar_type(), at::kFloat);
   }
@@ -34,14 +34,14 @@ TEST(ModelRegistry, TheMlpIsTheMlpOnNormalizedPixels) {
   torch::manual_seed(0);
   const Task task = make_task({}, kPictures);
   const at::Tensor bytes = torch::randint(256, {3, 28, 28}, at::kByte);
-  EXPECT_TRUE(same_bytes(task.forward(task.prepare(bytes)), mlp->forward(normalize_bytes(bytes))));
+  EXPECT_TRUE(same_bytes(task.forward(task.prepare({bytes, {}})), mlp->forward(normalize_bytes(bytes))));
 }
 
 TEST(ModelRegistry, LabelSmoothingReachesTheLoss) {
   const Task task = make_task({.label_smoothing = 0.3}, kPictures);
   const at::Tensor scores = torch::randn({2, 10});
   const at::Tensor targets = torch::tensor({1, 9}, at::kLong);
-  EXPECT_TRUE(same_bytes(task.loss_sum(scores, targets), cross_entropy_sum(scores, targets, 0.3)));
+  EXPECT_TRUE(same_bytes(task.loss_sum(scores, {{}, targets}), cross_entropy_sum(scores, targets, 0.3)));
 }
 
 TEST(ModelRegistry, SizesAreThoseOfTheBuiltModel) {

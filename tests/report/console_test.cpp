@@ -137,7 +137,7 @@ TEST(Console, NoLinesWithLogIntervalZeroAndOnlyTheLastWhenQuiet) {
     ConsoleSink sink(out.file(), options);
     sink.window(row_of(1));
     EXPECT_EQ(out.text(), "");
-    sink.end({.update = 1, .total_updates = 1, .samples = 128, .seconds = 0.5, .reason = "done"});
+    sink.end({.update = 1, .total_updates = 1, .samples = 128, .seconds = 0.5});
     EXPECT_EQ(out.text(), "done: 1 updates, 128 samples in 0.5 s\n");
   }
 }
@@ -147,14 +147,13 @@ TEST(Console, GoldenEvaluationAndEvent) {
   ConsoleSink sink(out.file(), {});
   sink.eval({.update = 469,
              .val_loss = 0.43118,
-             .val_acc = 0.8435,
-             .val_top5 = 0.9967,
+             .metrics = {{"acc", 0.8435}, {"top5", 0.9967}},
              .time_eval = 0.25,
              .best = true});
-  sink.event({.name = "precision", .fields = {{"chosen", "bf16"}, {"ratio", "2.1"}}});
+  sink.event({.event = Warning{"no room for all checkpoints"}});
   EXPECT_EQ(out.text(),
-            "Epoch 1 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | top-5 0.9967 | 0.2 s | best\n"
-            "precision: chosen bf16, ratio 2.1\n");
+            "Epoch 1 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | val_top5 0.9967 | 0.2 s | best\n"
+            "warning: no room for all checkpoints\n");
 }
 
 TEST(Console, GoldenEvaluationWithAnAverage) {
@@ -163,54 +162,55 @@ TEST(Console, GoldenEvaluationWithAnAverage) {
   sink.eval({.update = 469,
              .epoch = 2,
              .val_loss = 0.43118,
-             .val_acc = 0.8435,
-             .val_top5 = 0.9967,
+             .metrics = {{"acc", 0.8435}, {"top5", 0.9967}},
              .time_eval = 0.25,
              .ema_val_loss = 0.4,
-             .ema_val_acc = 0.85125});
-  EXPECT_EQ(out.text(),
-            "Epoch 3 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | top-5 0.9967 | ema_val_acc 0.8512 | "
-            "0.2 s\n");
+             .ema_metrics = {{"acc", 0.85125}}});
+  EXPECT_EQ(
+      out.text(),
+      "Epoch 3 | Update 469 | val_loss 0.4312 | val_acc 0.8435 | val_top5 0.9967 | ema_val_acc 0.8512 | "
+      "0.2 s\n");
 }
 
 TEST(Console, GoldenEventsOfAResumedRun) {
   Capture out;
   ConsoleSink sink(out.file(), {});
-  sink.event({.name = "resume",
-              .update = 120,
-              .fields = {{"from", "runs/a/checkpoints/step-00000120"}, {"window", "124"}}});
-  sink.event({.name = "resume",
-              .update = 120,
-              .fields = {{"from", "step-00000120"}, {"window", "124"}, {"left", "349 updates to go"}}});
-  sink.event({.name = "changed", .fields = {{"key", "workers"}, {"before", "1"}, {"now", "2"}}});
+  sink.event({.update = 120, .event = Resumed{.from = "runs/a/checkpoints/step-00000120", .window = 124}});
+  sink.event({.update = 120, .event = Resumed{.from = "step-00000120", .window = 124, .nothing_left = true}});
+  sink.event({.event = SettingChanged{.key = "workers", .before = "1", .now = "2"}});
   EXPECT_EQ(out.text(),
             "resumed from runs/a/checkpoints/step-00000120 at window 124\n"
-            "resumed from step-00000120 at window 124: 349 updates to go\n"
+            "resumed from step-00000120 at window 124: nothing left to do\n"
             "changed: workers was 1, is 2\n");
 }
 
-// Any other event is its name and its fields, whatever they are; without fields, its name.
+// Any other event is its name and its fields; a sentence stands without its key.
 TEST(Console, GoldenEventsThatHaveNoWordsOfTheirOwn) {
   Capture out;
   ConsoleSink sink(out.file(), {});
-  sink.event({.name = "checkpoint failed", .update = 7, .fields = {{"error", "cannot write x: full"}}});
-  sink.event({.name = "rollback", .update = 7, .fields = {{"to", "5"}, {"why", "loss spike"}}});
-  sink.event({.name = "pause"});
+  sink.event({.update = 7, .event = SaveFailed{"cannot write x: full"}});
+  sink.event({.update = 7, .event = BrokenCheckpoint{"step-00000120: a hash differs"}});
+  sink.event({.update = 7, .event = OutOfMemory{.window = 9, .micro_batch = 16}});
+  sink.event({.update = 7, .event = Spike{.window = 9, .what = "loss 9"}});
+  sink.event({.update = 5, .event = RolledBack{.window = 9, .cause = "loss 9", .to = "step-00000005"}});
+  sink.event({.update = 7, .event = BlackBoxFailed{.window = 9, .error = "cannot write y: full"}});
   EXPECT_EQ(out.text(),
             "checkpoint failed: cannot write x: full\n"
-            "rollback: to 5, why loss spike\n"
-            "pause\n");
+            "broken checkpoint: step-00000120: a hash differs\n"
+            "out of memory: window 9, micro_batch 16\n"
+            "spike: window 9, loss 9\n"
+            "rollback: window 9, cause loss 9, to step-00000005\n"
+            "black box failed: window 9, cannot write y: full\n");
 }
 
 TEST(Console, GoldenLastLine) {
   Capture out;
   ConsoleSink sink(out.file(), {});
-  const EvalRow last{.update = 1407, .val_loss = 0.37121, .val_acc = 0.8665};
+  const EvalRow last{.update = 1407, .val_loss = 0.37121, .metrics = {{"acc", 0.8665}}};
   sink.end({.update = 1407,
             .total_updates = 1407,
             .samples = 180000,
             .seconds = 3.21,
-            .reason = "done",
             .last_eval = last,
             .best_eval = last,
             .model_path = "runs/first/model.safetensors"});
@@ -227,9 +227,11 @@ TEST(Console, TheLastLineOfARunThatWasStopped) {
             .samples = 1024,
             .skipped_total = 1,
             .seconds = 75,
-            .reason = "SIGTERM",
-            .last_eval = EvalRow{.update = 7, .val_acc = 0.5},
-            .best_eval = EvalRow{.update = 3, .val_acc = 0.6}});
+            .reason = EndReason::kStopped,
+            .stopped_by = ExitCode::kSigterm,
+            .last_eval = EvalRow{.update = 7, .metrics = {{"acc", 0.5}}},
+            .best_eval = EvalRow{.update = 3, .metrics = {{"acc", 0.6}}},
+            .best_metric = "val_acc"});
   EXPECT_EQ(out.text(),
             "not finished: update 7 of 1407 (SIGTERM), 1024 samples in 1:15 | 1 skipped | best 0.6000 at "
             "update 3 | "
@@ -237,22 +239,30 @@ TEST(Console, TheLastLineOfARunThatWasStopped) {
 }
 
 TEST(Console, OnlyARunThatCanGoOnSaysHow) {
-  for (const char* reason : {"SIGTERM", "--max-time", "done", "early stop"}) {
+  for (const auto& [end, how] : std::vector<std::pair<RunEnd, std::string>>{
+           {{.reason = EndReason::kStopped, .stopped_by = ExitCode::kSigterm}, "(SIGTERM)"},
+           {{.reason = EndReason::kMaxTime}, "(--max-time)"},
+           {{.reason = EndReason::kStopAfter}, "(--stop-after)"},
+           {{.reason = EndReason::kDone}, ""},
+           {{.reason = EndReason::kEarlyStop}, ""}}) {
     Capture out;
     ConsoleSink sink(out.file(), {});
-    sink.end({.reason = reason, .model_path = "runs/a/model.safetensors", .can_go_on = true});
+    RunEnd row = end;
+    row.model_path = "runs/a/model.safetensors";
+    row.can_go_on = true;
+    sink.end(row);
     const std::string shown = out.text();
-    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with --resume auto\n"),
-              shown.starts_with("not finished"))
+    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with --resume auto\n"), !how.empty())
         << shown;
+    EXPECT_EQ(shown.starts_with("not finished: "), !how.empty()) << shown;
+    EXPECT_THAT(shown, HasSubstr(how));
   }
 }
 
 TEST(Console, ABlackBoxIsNamedWithTheCommandThatShowsIt) {
   Capture out;
   ConsoleSink sink(out.file(), {});
-  sink.event(
-      {.name = "black box", .fields = {{"window", "7"}, {"file", "runs/a/blackbox-00000007.safetensors"}}});
+  sink.event({.event = BlackBoxWritten{.window = 7, .file = "runs/a/blackbox-00000007.safetensors"}});
   EXPECT_EQ(out.text(),
             "black box of window 7: look at it with gradstep replay runs/a/blackbox-00000007.safetensors\n");
 }
@@ -269,7 +279,7 @@ TEST(Console, BarAndLinesDoNotGarbleEachOther) {
   sink.window(row_of(3));
   EXPECT_THAT(shown(out.text()), HasSubstr("samples/s\n 75% [====="));
   EXPECT_THAT(shown(out.text()), HasSubstr("3/4 | 0:00 left"));
-  sink.end({.update = 4, .total_updates = 4, .samples = 512, .seconds = 1, .reason = "done"});
+  sink.end({.update = 4, .total_updates = 4, .samples = 512, .seconds = 1});
   EXPECT_EQ(shown(out.text()),
             "Epoch 1 | Batch 2 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n"
             "done: 4 updates, 512 samples in 1.0 s\n");
@@ -318,7 +328,7 @@ TEST(Console, AClosedPipeOrAFullDiskEndsTheOutputOnly) {
     {
       ConsoleSink sink(out, {.log_interval = 1, .total_updates = 3, .is_terminal = true});
       for (int64_t i = 1; i <= 3; ++i) sink.window(row_of(i));
-      sink.end({.reason = "done"});
+      sink.end({});
     }
     std::fclose(out);
   }

@@ -16,6 +16,8 @@
 #include <system_error>
 #include <thread>
 
+#include "report/event_text.h"
+
 namespace gradstep {
 namespace {
 
@@ -68,8 +70,11 @@ TEST(JsonlRow, GoldenWindow) {
 }
 
 TEST(JsonlRow, GoldenEvaluationHasNoLossAndNoLr) {
-  const EvalRow row{
-      .update = 469, .epoch = 0, .val_loss = 0.5, .val_acc = 0.8665, .val_top5 = 0.99, .samples = 10000};
+  const EvalRow row{.update = 469,
+                    .epoch = 0,
+                    .val_loss = 0.5,
+                    .metrics = {{"acc", 0.8665}, {"top5", 0.99}},
+                    .samples = 10000};
   EXPECT_EQ(eval_row_json(row),
             "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0.8665,\"val_top5\":0.99,\"val_"
             "samples\":10000,"
@@ -82,16 +87,45 @@ TEST(JsonlRow, GoldenEvaluationOfAnAverage) {
                     .samples = 10000,
                     .best = true,
                     .ema_val_loss = 0.25,
-                    .ema_val_acc = std::nan("")};
+                    .ema_metrics = {{"acc", std::nan("")}}};
   EXPECT_EQ(eval_row_json(row),
-            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_acc\":0,\"val_top5\":0,\"val_samples\":10000,"
+            "{\"update\":469,\"epoch\":0,\"val_loss\":0.5,\"val_samples\":10000,"
             "\"time_eval\":0,\"best\":true,\"ema_val_loss\":0.25,\"ema_val_acc\":\"NaN\"}");
 }
 
-TEST(JsonlRow, GoldenEventBeginsWithItsName) {
-  EXPECT_EQ(
-      event_row_json({.name = "precision", .update = 0, .fields = {{"chosen", "bf16"}, {"why", "2.1 x"}}}),
-      "{\"event\":\"precision\",\"update\":0,\"chosen\":\"bf16\",\"why\":\"2.1 x\"}");
+// One of each kind: names, keys and their order are read by others.
+TEST(JsonlRow, GoldenEvents) {
+  const std::vector<std::pair<Event, std::string>> golden{
+      {Resumed{.from = "a/step-00000120", .window = 124},
+       R"("resume","update":7,"from":"a/step-00000120","window":"124","left":"")"},
+      {Resumed{.from = "a", .window = 9, .nothing_left = true},
+       R"("resume","update":7,"from":"a","window":"9","left":"nothing left to do")"},
+      {SettingChanged{.key = "lr", .before = "0.1", .now = "0.2"},
+       R"("changed","update":7,"key":"lr","before":"0.1","now":"0.2")"},
+      {BrokenCheckpoint{"a hash differs"}, R"("broken checkpoint","update":7,"what":"a hash differs")"},
+      {SaveFailed{"disk full"}, R"("checkpoint failed","update":7,"error":"disk full")"},
+      {OutOfMemory{.window = 9, .micro_batch = 16},
+       R"("out of memory","update":7,"window":"9","micro_batch":"16")"},
+      {Spike{.window = 9, .what = "loss 9"}, R"("spike","update":7,"window":"9","what":"loss 9")"},
+      {RolledBack{.window = 9, .cause = "loss 9", .to = "b"},
+       R"("rollback","update":7,"window":"9","cause":"loss 9","to":"b")"},
+      {BlackBoxWritten{.window = 9, .file = "b"}, R"("black box","update":7,"window":"9","file":"b")"},
+      {BlackBoxFailed{.window = 9, .error = "disk full"},
+       R"("black box failed","update":7,"window":"9","error":"disk full")"},
+      {Warning{"no room"}, R"("warning","update":7,"text":"no room")"}};
+  for (const auto& [event, text] : golden)
+    EXPECT_EQ(event_row_json({.update = 7, .event = event}), "{\"event\":" + text + "}");
+}
+
+TEST(JsonlRow, TheEndSaysWhy) {
+  const std::vector<std::pair<RunEnd, std::string>> reasons{
+      {{.reason = EndReason::kDone}, "done"},
+      {{.reason = EndReason::kEarlyStop}, "early stop"},
+      {{.reason = EndReason::kStopped, .stopped_by = ExitCode::kSigint}, "SIGINT"},
+      {{.reason = EndReason::kStopped, .stopped_by = ExitCode::kSigusr1}, "SIGUSR1"},
+      {{.reason = EndReason::kStopAfter}, "--stop-after"},
+      {{.reason = EndReason::kMaxTime}, "--max-time"}};
+  for (const auto& [end, text] : reasons) EXPECT_EQ(reason_text(end), text);
 }
 
 // Case D6: a NaN is visible in its own row, and what is not finite stays JSON.
@@ -124,15 +158,15 @@ TEST(JsonlRow, NumbersReadBackToTheSameBits) {
 
 TEST(JsonlRow, TextsAreEscapedAndBrokenUtf8IsReplaced) {
   const std::string text = "a\"b\\c\nd\x01\t \xC3\xA9 \xF0\x9F\x98\x80";
-  const auto json = nlohmann::json::parse(event_row_json({.name = text}));
-  EXPECT_EQ(json["event"], text);
+  const auto json = nlohmann::json::parse(event_row_json({.event = Warning{text}}));
+  EXPECT_EQ(json["text"], text);
   // A lone byte, a cut sequence, a form that is too long, a surrogate, beyond the last code point.
   for (const std::string bad : {"\xFF", "\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
-    const auto parsed = nlohmann::json::parse(event_row_json({.name = "x" + bad + "y"}));
-    const auto name = parsed["event"].get<std::string>();
-    EXPECT_THAT(name, HasSubstr("\xEF\xBF\xBD"));
-    EXPECT_EQ(name.front(), 'x');
-    EXPECT_EQ(name.back(), 'y');
+    const auto parsed = nlohmann::json::parse(event_row_json({.event = Warning{"x" + bad + "y"}}));
+    const auto shown = parsed["text"].get<std::string>();
+    EXPECT_THAT(shown, HasSubstr("\xEF\xBF\xBD"));
+    EXPECT_EQ(shown.front(), 'x');
+    EXPECT_EQ(shown.back(), 'y');
   }
 }
 
@@ -141,8 +175,8 @@ TEST_F(JsonlSinkTest, WritesOneLineForEachRow) {
     JsonlSink sink(path());
     sink.window(sample_row());
     sink.eval({.update = 4});
-    sink.event({.name = "x"});
-    sink.end({.update = 4, .reason = "done"});
+    sink.event({.event = Warning{"x"}});
+    sink.end({.update = 4});
   }
   std::istringstream lines(read_file(path()));
   std::vector<nlohmann::json> rows;
@@ -150,7 +184,7 @@ TEST_F(JsonlSinkTest, WritesOneLineForEachRow) {
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[0]["window"], 5);
   EXPECT_EQ(rows[1]["val_samples"], 0);
-  EXPECT_EQ(rows[2]["event"], "x");
+  EXPECT_EQ(rows[2]["text"], "x");
   EXPECT_EQ(rows[3]["event"], "end");
   EXPECT_EQ(rows[3]["reason"], "done");
 }
@@ -190,14 +224,14 @@ TEST_F(JsonlSinkTest, AppendsAndCutsOffTheHalfLineOfAKilledProcess) {
   const std::string half(5000, 'x');
   std::ofstream(path()) << "{\"window\":1}\n" << half;
   {
-    JsonlSink(path()).event({.name = "e"});
+    JsonlSink(path()).event({.event = Warning{"e"}});
   }
-  EXPECT_EQ(read_file(path()), "{\"window\":1}\n{\"event\":\"e\",\"update\":0}\n");
+  EXPECT_EQ(read_file(path()), "{\"window\":1}\n{\"event\":\"warning\",\"update\":0,\"text\":\"e\"}\n");
   std::ofstream(path()) << half;
   {
-    JsonlSink(path()).event({.name = "e"});
+    JsonlSink(path()).event({.event = Warning{"e"}});
   }
-  EXPECT_EQ(read_file(path()), "{\"event\":\"e\",\"update\":0}\n");
+  EXPECT_EQ(read_file(path()), "{\"event\":\"warning\",\"update\":0,\"text\":\"e\"}\n");
 }
 
 TEST_F(JsonlSinkTest, AFullDiskIsAnErrorWithThePath) {
@@ -215,14 +249,14 @@ TEST_F(JsonlSinkTest, AFullDiskIsAnErrorWithThePath) {
 // A file that may not grow takes a part of a line first, as a disk does that fills up.
 TEST_F(JsonlSinkTest, AWriteThatIsCutShortLeavesWholeLines) {
   JsonlSink sink(path());
-  sink.event({.name = "first"});
+  sink.event({.event = Warning{"first"}});
   const std::string before = read_file(path());
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto old_handler = signal(SIGXFSZ, SIG_IGN);
   const rlimit tight{.rlim_cur = before.size() + 10, .rlim_max = old.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
-  EXPECT_THROW(sink.event({.name = "second"}), std::system_error);
+  EXPECT_THROW(sink.event({.event = Warning{"second"}}), std::system_error);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   signal(SIGXFSZ, old_handler);
   EXPECT_EQ(read_file(path()), before);

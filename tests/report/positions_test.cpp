@@ -81,8 +81,8 @@ TEST_F(PositionsTest, EventsStayInTheMidstOfARun) {
   report(sink, 1, 3);
   const Positions positions = position_of(sink);
   report(sink, 4, 5);
-  const EventRow first{.name = "spike", .update = 5, .fields = {{"what", "loss 9"}}};
-  const EventRow second{.name = "resume", .update = 3, .fields = {}};
+  const EventRow first{.update = 5, .event = Spike{.window = 5, .what = "loss 9"}};
+  const EventRow second{.update = 3, .event = Warning{"w"}};
   sink.event(first);
   report(sink, 6, 60);
   sink.event(second);
@@ -109,7 +109,7 @@ TEST_F(PositionsTest, GoesBackInTheNextRun) {
   EXPECT_EQ(text(), lines(1, 9));
   (void)sink.rewind(positions, Sink::Events::kDrop);
   report(sink, 4, 5);
-  sink.end({.update = 5, .reason = "done"});
+  sink.end({.update = 5});
   EXPECT_THAT(text(), ::testing::StartsWith(lines(1, 5) + "{\"event\":\"end\""));
 }
 

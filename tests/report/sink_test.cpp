@@ -7,6 +7,8 @@
 
 #include <stdexcept>
 
+#include "report/event_text.h"
+
 namespace gradstep {
 namespace {
 
@@ -15,10 +17,11 @@ class NotingSink final : public Sink {
  public:
   NotingSink(std::string name, std::vector<std::string>& calls, bool fails = false)
       : name_(std::move(name)), calls_(calls), fails_(fails) {}
+  void begin(const RunStart& start) override { note("begin " + std::to_string(start.first_update)); }
   void window(const WindowRow& row) override { note("window " + std::to_string(row.step.window)); }
   void eval(const EvalRow& row) override { note("eval " + std::to_string(row.update)); }
-  void event(const EventRow& row) override { note("event " + row.name); }
-  void end(const RunEnd& row) override { note("end " + row.reason); }
+  void event(const EventRow& row) override { note("event " + event_line(row.event)); }
+  void end(const RunEnd& row) override { note("end " + std::to_string(row.update)); }
   void flush() override { note("flush"); }
 
  private:
@@ -39,13 +42,15 @@ TEST(SinkList, HandsEachRowToEachSinkInOrder) {
   list.add(std::make_unique<NotingSink>("b", calls));
   WindowRow row;
   row.step.window = 3;
+  list.begin({.first_update = 2});
   list.window(row);
   list.eval({.update = 4});
-  list.event({.name = "x"});
-  list.end({.reason = "done"});
+  list.event({.event = Warning{"x"}});
+  list.end({.update = 5});
   list.flush();
-  EXPECT_EQ(calls, (std::vector<std::string>{"a:window 3", "b:window 3", "a:eval 4", "b:eval 4", "a:event x",
-                                             "b:event x", "a:end done", "b:end done", "a:flush", "b:flush"}));
+  EXPECT_EQ(calls, (std::vector<std::string>{"a:begin 2", "b:begin 2", "a:window 3", "b:window 3", "a:eval 4",
+                                             "b:eval 4", "a:event warning: x", "b:event warning: x",
+                                             "a:end 5", "b:end 5", "a:flush", "b:flush"}));
 }
 
 TEST(SinkList, TheEndReachesAllAndTheFirstErrorComesOut) {
@@ -55,12 +60,12 @@ TEST(SinkList, TheEndReachesAllAndTheFirstErrorComesOut) {
   list.add(std::make_unique<NotingSink>("b", calls, true));
   list.add(std::make_unique<NotingSink>("c", calls));
   try {
-    list.end({.reason = "done"});
+    list.end({.update = 5});
     ADD_FAILURE();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "a failed");
   }
-  EXPECT_EQ(calls, (std::vector<std::string>{"a:end done", "b:end done", "c:end done"}));
+  EXPECT_EQ(calls, (std::vector<std::string>{"a:end 5", "b:end 5", "c:end 5"}));
 }
 
 TEST(SinkList, EmptyIsNoReportAtAll) {

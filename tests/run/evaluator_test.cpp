@@ -22,9 +22,10 @@ std::shared_ptr<const Dataset> random_data(int64_t n, int64_t width = 4, int64_t
 }
 
 // Scores are the inputs themselves, so that each number can be worked out by hand.
-Task echo_task() {
-  Task task = classification_task(torch::nn::Sequential(torch::nn::Linear(1, 1)));
-  task.forward = [](const at::Tensor& x) { return x; };
+Task echo_task(int64_t num_classes = 3) {
+  Task task =
+      classification_task(torch::nn::Sequential(torch::nn::Linear(1, 1)), {.num_classes = num_classes});
+  task.forward = [](const Batch& batch) { return batch.inputs; };
   return task;
 }
 
@@ -36,10 +37,12 @@ TEST(Evaluate, CountsByHand) {
   const TensorDataset data({"hand", {3}, 3}, scores, targets);
   const EvalResult result = evaluate(echo_task(), data, solo(), {.batch_size = 2});
   EXPECT_EQ(result.samples, 5);
-  EXPECT_EQ(result.accuracy, 3.0 / 5);
-  EXPECT_EQ(result.top5, 1);  // of three classes
-  EXPECT_THAT(result.class_samples, ElementsAre(3, 2, 0));
-  EXPECT_THAT(result.class_hits, ElementsAre(2, 1, 0));
+  EXPECT_EQ(result.at("acc"), 3.0 / 5);
+  EXPECT_EQ(result.metrics.size(), 1U);  // no top-5 of three classes
+  ASSERT_EQ(result.tables.size(), 1U);
+  EXPECT_EQ(result.tables[0].rows_of, "class");
+  EXPECT_THAT(result.tables[0].weights, ElementsAre(3, 2, 0));
+  EXPECT_THAT(result.tables[0].sums, ElementsAre(2, 1, 0));
   EXPECT_TRUE(result.complete);
   const double right = -std::log(std::exp(3.0) / (std::exp(3.0) + 2));
   const double wrong = -std::log(1 / (std::exp(3.0) + 2));
@@ -50,40 +53,40 @@ TEST(Evaluate, TopFiveOfTen) {
   // Row i scores class c by c, so that the top five are 5..9.
   const at::Tensor scores = torch::arange(10, at::kFloat).expand({10, 10}).contiguous();
   const TensorDataset data({"hand", {10}, 10}, scores, torch::arange(10, at::kLong));
-  const EvalResult result = evaluate(echo_task(), data, solo());
-  EXPECT_EQ(result.top5, 0.5);
-  EXPECT_EQ(result.accuracy, 0.1);
+  const EvalResult result = evaluate(echo_task(10), data, solo());
+  EXPECT_EQ(result.at("top5"), 0.5);
+  EXPECT_EQ(result.at("acc"), 0.1);
 }
 
 TEST(Evaluate, BatchSizeDoesNotMatter) {
   const auto data = random_data(1003);
-  const Task task = classification_task(small_classifier());
+  const Task task = classification_task(small_classifier(), {.num_classes = 3});
   const EvalResult all = evaluate(task, *data, solo(), {.batch_size = 1003});
   for (const int64_t batch_size : {0, 1, 7, 500, 1002, 5000}) {
     const EvalResult result = evaluate(task, *data, solo(), {.batch_size = batch_size});
     EXPECT_EQ(result.samples, 1003);
     EXPECT_NEAR(result.loss, all.loss, 1e-6) << batch_size;
-    EXPECT_EQ(result.accuracy, all.accuracy) << batch_size;
-    EXPECT_EQ(result.class_hits, all.class_hits) << batch_size;
-    EXPECT_EQ(result.class_samples, all.class_samples) << batch_size;
+    EXPECT_EQ(result.metrics, all.metrics) << batch_size;
+    EXPECT_EQ(result.tables[0].sums, all.tables[0].sums) << batch_size;
+    EXPECT_EQ(result.tables[0].weights, all.tables[0].weights) << batch_size;
   }
 }
 
 TEST(Evaluate, RanksTogetherEqualOne) {
   const auto data = random_data(101);
-  const Task task = classification_task(small_classifier());
+  const Task task = classification_task(small_classifier(), {.num_classes = 3});
   const EvalResult one = evaluate(task, *data, solo());
   for (const int64_t size : {2, 3}) {
     // Made before the threads begin: they share one random number generator.
     std::vector<Task> tasks;
-    for (int64_t rank = 0; rank < size; ++rank) tasks.push_back(classification_task(small_classifier()));
+    for (int64_t rank = 0; rank < size; ++rank)
+      tasks.push_back(classification_task(small_classifier(), {.num_classes = 3}));
     run_ranks(size, [&](World& world) {
       const EvalResult result = evaluate(tasks[static_cast<size_t>(world.rank())], *data, world);
       EXPECT_EQ(result.samples, 101);
       EXPECT_NEAR(result.loss, one.loss, 1e-6);
-      EXPECT_EQ(result.accuracy, one.accuracy);
-      EXPECT_EQ(result.top5, one.top5);
-      EXPECT_EQ(result.class_hits, one.class_hits);
+      EXPECT_EQ(result.metrics, one.metrics);
+      EXPECT_EQ(result.tables[0].sums, one.tables[0].sums);
     });
   }
 }
@@ -109,7 +112,7 @@ TEST(Evaluate, RestoresTheModeItFound) {
   EXPECT_EQ(in_training.loss, in_evaluation.loss);  // dropout was off in both
   module->train();
   Task throwing = task;
-  throwing.forward = [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no"); };
+  throwing.forward = [](const Batch&) -> at::Tensor { throw std::runtime_error("no"); };
   EXPECT_THROW((void)evaluate(throwing, *data, solo()), std::runtime_error);
   EXPECT_TRUE(module->is_training());
   EXPECT_TRUE(at::GradMode::is_enabled());
@@ -140,7 +143,7 @@ TEST(Evaluate, AllRanksUseTheBuffersOfRankZero) {
   });
   for (const EvalResult& result : results) {
     EXPECT_NEAR(result.loss, alone.loss, 1e-6);
-    EXPECT_EQ(result.class_hits, alone.class_hits);
+    EXPECT_EQ(result.metrics, alone.metrics);
   }
   EXPECT_TRUE(same_bytes(modules[0]->buffers(), modules[1]->buffers()));
 }
@@ -156,9 +159,9 @@ TEST(Evaluate, D10_BetweenMicroBatchesItDropsNoGradient) {
       {
         const AutocastGuard autocast(at::kCPU, Precision::kBf16);
         if (interrupted) (void)evaluate(task, *data, solo(), {.precision = Precision::kBf16});
-        const at::Tensor scores = task.forward(at::ones({2, 4}));
+        const at::Tensor scores = task.forward({at::ones({2, 4}), {}});
         if (interrupted) (void)evaluate(task, *data, solo(), {.precision = Precision::kBf16});
-        loss = task.loss_sum(scores, torch::zeros({2}, at::kLong));
+        loss = task.loss_sum(scores, {{}, torch::zeros({2}, at::kLong)});
       }
       loss.backward();
     }
@@ -200,8 +203,8 @@ TEST(Evaluate, UsesThePrecisionAsked) {
   torch::nn::Sequential module = small_classifier();
   Task task = classification_task(module);
   std::vector<at::ScalarType> types;
-  task.forward = [&, module](const at::Tensor& x) mutable {
-    const at::Tensor scores = module->forward(x);
+  task.forward = [&, module](const Batch& batch) mutable {
+    const at::Tensor scores = module->forward(batch.inputs);
     types.push_back(scores.scalar_type());
     return scores;
   };
@@ -231,10 +234,10 @@ TEST(Evaluate, BatchesComeInOrderWithTheirScores) {
   std::vector<at::Tensor> seen_scores;
   std::vector<at::Tensor> seen_targets;
   (void)evaluate(echo_task(), data, solo(),
-                 {.batch_size = 3, .on_batch = [&](int64_t first, const at::Tensor& s, const at::Tensor& t) {
+                 {.batch_size = 3, .on_batch = [&](int64_t first, const at::Tensor& s, const Batch& batch) {
                     firsts.push_back(first);
                     seen_scores.push_back(s);
-                    seen_targets.push_back(t);
+                    seen_targets.push_back(batch.targets);
                   }});
   EXPECT_THAT(firsts, ElementsAre(0, 3, 6));
   EXPECT_TRUE(same_bytes(at::cat(seen_scores), scores));

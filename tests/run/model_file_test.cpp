@@ -82,8 +82,8 @@ TEST_F(ModelFile, ComesBackBitForBit) {
   const at::Tensor pictures = torch::randint(256, {3, 2, 3}, at::kByte);
   task_.module->eval();
   loaded.task.module->eval();
-  EXPECT_TRUE(
-      same_bytes(loaded.task.forward(loaded.task.prepare(pictures)), task_.forward(task_.prepare(pictures))));
+  EXPECT_TRUE(same_bytes(loaded.task.forward(loaded.task.prepare({pictures, {}})),
+                         task_.forward(task_.prepare({pictures, {}}))));
   for (const at::Tensor& parameter : loaded.task.module->parameters()) EXPECT_TRUE(parameter.requires_grad());
 }
 

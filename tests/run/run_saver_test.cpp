@@ -58,11 +58,8 @@ TEST_F(RunSaverTest, StopEndsTheRunAtTheFirstSaveThatFailed) {
   EXPECT_THAT(message_of<CheckpointError>([&] { report(saver, /*at_end=*/false); }),
               AllOf(HasSubstr("step-00000100"), HasSubstr("Read-only file system")));
   ASSERT_THAT(sink_.events, SizeIs(1));
-  EXPECT_EQ(sink_.events[0].name, "checkpoint failed");
   EXPECT_EQ(sink_.events[0].update, 100);
-  ASSERT_THAT(sink_.events[0].fields, SizeIs(1));
-  EXPECT_EQ(sink_.events[0].fields[0].first, "error");
-  EXPECT_THAT(sink_.events[0].fields[0].second, HasSubstr("Read-only file system"));
+  EXPECT_THAT(std::get<SaveFailed>(sink_.events[0].event).error, HasSubstr("Read-only file system"));
 }
 
 TEST_F(RunSaverTest, ContinueTellsAndGoesOnToTheNextSave) {

@@ -47,7 +47,7 @@ TEST(RunEnds, WithTheDataEvenIfSkipsLeaveUpdatesOpen) {
   EXPECT_EQ(end.update, 1);
   EXPECT_EQ(end.skipped_total, 8);
   EXPECT_EQ(end.total_updates, 9);
-  EXPECT_EQ(end.reason, "done");
+  EXPECT_EQ(end.reason, EndReason::kDone);
 }
 
 TEST(RunEnds, WithMaxStepsFurtherWindowsAreDrawn) {
@@ -113,7 +113,8 @@ TEST(RunEnds, AStopFinishesTheUpdateUnderWayAndWritesTheModel) {
   };
   const RunEnd end = run.run();
   EXPECT_EQ(end.update, 4);
-  EXPECT_EQ(end.reason, "SIGTERM");
+  EXPECT_EQ(end.reason, EndReason::kStopped);
+  EXPECT_EQ(end.stopped_by, ExitCode::kSigterm);
   EXPECT_TRUE(run.sink.evals.empty());  // whoever wants to leave does not wait for an evaluation
   EXPECT_EQ(run.model().metadata.at("gradstep.update"), "4");
   EXPECT_EQ(run.sink.ends.size(), 1U);
@@ -124,7 +125,8 @@ TEST(RunEnds, AStopBeforeTheFirstUpdateWritesTheModelToo) {
   run.stop.request(ExitCode::kSigusr1);
   const RunEnd end = run.run();
   EXPECT_EQ(end.update, 0);
-  EXPECT_EQ(end.reason, "SIGUSR1");
+  EXPECT_EQ(end.reason, EndReason::kStopped);
+  EXPECT_EQ(end.stopped_by, ExitCode::kSigusr1);
   EXPECT_EQ(run.model().metadata.at("gradstep.update"), "0");
 }
 
@@ -139,7 +141,8 @@ TEST(RunEnds, AStopCutsAnEvaluationShort) {
   };
   const RunEnd end = run.run();
   EXPECT_EQ(end.update, 3);
-  EXPECT_EQ(end.reason, "SIGINT");
+  EXPECT_EQ(end.reason, EndReason::kStopped);
+  EXPECT_EQ(end.stopped_by, ExitCode::kSigint);
   EXPECT_TRUE(run.sink.evals.empty());
   EXPECT_FALSE(std::filesystem::exists(run.out.file("best.safetensors")));
   EXPECT_TRUE(std::filesystem::exists(run.out.file("model.safetensors")));
@@ -170,7 +173,8 @@ TEST(RunEnds, AnEvaluationThatAStopCutShortIsMadeAtTheSameUpdateAfterGoingOn) {
       at::addThreadLocalCallback(at::RecordFunctionCallback(request_in_evaluation));
   const RunEnd end = run.run();
   at::removeCallback(handle);
-  EXPECT_EQ(end.reason, "SIGTERM");
+  EXPECT_EQ(end.reason, EndReason::kStopped);
+  EXPECT_EQ(end.stopped_by, ExitCode::kSigterm);
   EXPECT_EQ(end.update, 2);
   EXPECT_TRUE(run.sink.evals.empty());
 
@@ -188,7 +192,7 @@ TEST(RunEnds, AnEvaluationThatAStopCutShortIsMadeAtTheSameUpdateAfterGoingOn) {
 TEST(RunEnds, ARequestAfterTheLastEvaluationFindsTheRunDone) {
   SmallRun run(9);
   run.sink.on_eval = [&](const EvalRow&) { run.stop.request(ExitCode::kSigterm); };
-  EXPECT_EQ(run.run().reason, "done");
+  EXPECT_EQ(run.run().reason, EndReason::kDone);
 }
 
 TEST(RunEnds, ARequestBeforeTheLastEvaluationDoesNot) {
@@ -198,7 +202,8 @@ TEST(RunEnds, ARequestBeforeTheLastEvaluationDoesNot) {
   };
   const RunEnd end = run.run();
   EXPECT_EQ(end.update, end.total_updates);
-  EXPECT_EQ(end.reason, "SIGTERM");
+  EXPECT_EQ(end.reason, EndReason::kStopped);
+  EXPECT_EQ(end.stopped_by, ExitCode::kSigterm);
 }
 
 TEST(RunEnds, EarlyStopAfterEvaluationsWithoutABetterOne) {
@@ -208,7 +213,7 @@ TEST(RunEnds, EarlyStopAfterEvaluationsWithoutABetterOne) {
   run.config.eval_interval = {1, Interval::Unit::kEpochs};
   run.config.early_stop_patience = 2;
   const RunEnd end = run.run();
-  EXPECT_EQ(end.reason, "early stop");
+  EXPECT_EQ(end.reason, EndReason::kEarlyStop);
   EXPECT_EQ(end.update, 9);
   EXPECT_THAT(evaluated_updates(run.sink), ElementsAre(3, 6, 9));
   EXPECT_TRUE(run.sink.evals[0].best);
@@ -224,10 +229,10 @@ TEST(RunEnds, ACompleteRunIsDoneHoweverItsLastEvaluationCameOut) {
   run.config.lr = 0;
   run.config.eval_interval = {1, Interval::Unit::kEpochs};
   run.config.early_stop_patience = 2;
-  EXPECT_EQ(run.run().reason, "done");
+  EXPECT_EQ(run.run().reason, EndReason::kDone);
   run.config.eval_interval = {6, Interval::Unit::kUpdates};  // the last evaluation is the one at the end
   run.config.early_stop_patience = 1;
-  EXPECT_EQ(run.run().reason, "done");
+  EXPECT_EQ(run.run().reason, EndReason::kDone);
 }
 
 TEST(RunEnds, BestIsTheBestByAccuracy) {
@@ -239,12 +244,12 @@ TEST(RunEnds, BestIsTheBestByAccuracy) {
   double best = -1;
   int64_t best_update = 0;
   for (const EvalRow& row : run.sink.evals) {
-    EXPECT_EQ(row.best, row.val_acc > best) << row.update;
-    if (row.val_acc <= best) continue;
-    best = row.val_acc;
+    EXPECT_EQ(row.best, row.value("val_acc") > best) << row.update;
+    if (row.value("val_acc") <= best) continue;
+    best = *row.value("val_acc");
     best_update = row.update;
   }
-  EXPECT_EQ(end.best_eval->val_acc, best);
+  EXPECT_EQ(end.best_eval->value("val_acc"), best);
   EXPECT_EQ(run.model("best.safetensors").metadata.at("gradstep.update"), std::to_string(best_update));
 }
 

@@ -118,19 +118,19 @@ TEST(Patience, EarlyStoppingCountsAcrossStarts) {
   SmallRun whole;
   prepare(whole);
   const RunEnd end = whole.run();
-  ASSERT_EQ(end.reason, "early stop");
+  ASSERT_EQ(end.reason, EndReason::kEarlyStop);
   ASSERT_GT(end.update, 7);
   SmallRun run;
   prepare(run);
   run.config.stop_after = 3;
   RunEnd last = run.run();
-  while (last.reason == "--stop-after") last = go_on(run);
-  EXPECT_EQ(last.reason, "early stop");
+  while (last.reason == EndReason::kStopAfter) last = go_on(run);
+  EXPECT_EQ(last.reason, EndReason::kEarlyStop);
   EXPECT_EQ(last.update, end.update);
   EXPECT_EQ(last.best_eval->update, end.best_eval->update);
   EXPECT_EQ(first_difference(newest(run), newest(whole)), "");
   const RunEnd again = go_on(run);
-  EXPECT_EQ(again.reason, "early stop");
+  EXPECT_EQ(again.reason, EndReason::kEarlyStop);
   EXPECT_TRUE(run.sink.windows.empty());
 }
 

@@ -44,7 +44,7 @@ TEST(Trainer, A6_ThreeEpochsOfNineSamples) {
   EXPECT_EQ(end.update, 9);
   EXPECT_EQ(end.total_updates, 9);
   EXPECT_EQ(end.samples, 27);
-  EXPECT_EQ(end.reason, "done");
+  EXPECT_EQ(end.reason, EndReason::kDone);
   EXPECT_THAT(column_of(run.sink, &StepReport::samples), ElementsAre(4, 4, 1, 4, 4, 1, 4, 4, 1));
   EXPECT_THAT(column_of(run.sink, &StepReport::num_micro_batches), ElementsAre(2, 2, 1, 2, 2, 1, 2, 2, 1));
   EXPECT_THAT(column_of(run.sink, &StepReport::epoch), ElementsAre(0, 0, 0, 1, 1, 1, 2, 2, 2));
@@ -126,7 +126,7 @@ TEST(Trainer, LearnsWhatCanBeLearnt) {
   run.config.hidden = 32;
   run.config.lr = 1e-2;
   const RunEnd end = run.run();
-  EXPECT_GT(end.last_eval->val_acc, 0.95);
+  EXPECT_GT(*end.last_eval->value("val_acc"), 0.95);
   EXPECT_LT(end.last_eval->val_loss, 0.3);
   EXPECT_GT(run.losses().front(), 1.5);
 }

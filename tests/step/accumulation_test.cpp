@@ -67,7 +67,7 @@ TEST(Accumulation, A8_LossDoesNotDependOnTheNumberOfMicroBatches) {
   for (const int64_t accum : {1, 2, 4, 8}) {
     Lin lin;
     Task task = lin_task(lin);
-    task.loss_sum = [](const at::Tensor& outputs, const at::Tensor&) {
+    task.loss_sum = [](const at::Tensor& outputs, const Batch&) {
       return outputs.sum() * 0 + 4.0 * static_cast<double>(outputs.size(0));
     };
     Engine engine(task, plain_sgd(2), solo());
@@ -78,7 +78,7 @@ TEST(Accumulation, A8_LossDoesNotDependOnTheNumberOfMicroBatches) {
 // The loss of a sample is the sample itself.
 Task loss_is_input(Lin lin) {
   Task task = lin_task(lin);
-  task.forward = [lin](const at::Tensor& x) mutable { return x + lin->forward(x) * 0; };
+  task.forward = [lin](const Batch& batch) mutable { return batch.inputs + lin->forward(batch.inputs) * 0; };
   return task;
 }
 
@@ -129,7 +129,7 @@ TEST(Accumulation, MicroBatchesAgreeWithOneBatch) {
 TEST(Accumulation, ModuleWeightsGiveTheDivisor) {
   Lin lin;
   Task task = lin_task(lin);
-  task.weight = [](const at::Tensor& targets) { return targets.ne(-100).sum().item<double>(); };
+  task.weight = [](const Batch& batch) { return batch.targets.ne(-100).sum().item<double>(); };
   Engine engine(task, plain_sgd(2), solo());
   const StepReport report = engine.step(column({3, 3, 0, 0}), torch::tensor({1, 1, -100, -100}));
   EXPECT_EQ(report.divisor, 2);

@@ -224,10 +224,10 @@ TEST(Examine, WithoutMemoryItSaysSo) {
   Dot dot(at::ones({1, 2}));
   Task task = dot_task(dot);
   bool short_of_memory = false;
-  task.forward = [&, dot](const at::Tensor& x) mutable {
+  task.forward = [&, dot](const Batch& batch) mutable {
     if (short_of_memory) throw std::bad_alloc();
     short_of_memory = true;
-    return dot->forward(x);
+    return dot->forward(batch.inputs);
   };
   Engine engine(task, options(Precision::kFp32), solo());
   const StepReport report = engine.step(at::full({3, 2}, kNan), no_targets(3));

@@ -58,13 +58,13 @@ TORCH_MODULE(Ten);
 Task ten_task(Ten ten) {
   Task task;
   task.module = ten.ptr();
-  task.forward = [ten](const at::Tensor& x) mutable {
+  task.forward = [ten](const Batch& batch) mutable {
     at::Tensor sum = at::zeros({});
     for (size_t i = 0; i < 10; ++i)
-      sum = sum + (ten->w[i] * x.narrow(1, static_cast<int64_t>(i), 1).sum()).sum();
+      sum = sum + (ten->w[i] * batch.inputs.narrow(1, static_cast<int64_t>(i), 1).sum()).sum();
     return sum;
   };
-  task.loss_sum = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.to(at::kFloat); };
+  task.loss_sum = [](const at::Tensor& outputs, const Batch&) { return outputs.to(at::kFloat); };
   return task;
 }
 

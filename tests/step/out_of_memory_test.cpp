@@ -93,8 +93,8 @@ struct Trainee {
   [[nodiscard]] Task task() const {
     Task task;
     task.module = model.ptr();
-    task.forward = [m = model](const at::Tensor& x) mutable { return m->forward(x); };
-    task.loss_sum = [](const at::Tensor& outputs, const at::Tensor&) {
+    task.forward = [m = model](const Batch& batch) mutable { return m->forward(batch.inputs); };
+    task.loss_sum = [](const at::Tensor& outputs, const Batch&) {
       return outputs.to(at::kFloat).square().sum();
     };
     return task;
@@ -167,9 +167,9 @@ TEST(OutOfMemory, A11_LinSumsTheSameSixteen) {
   Engine expected(lin_task(four), plain_sgd(4), solo());
   Lin lin;
   Task task = lin_task(lin);
-  task.forward = [lin](const at::Tensor& x) mutable {
-    if (x.size(0) > 4) throw std::bad_alloc();
-    return lin->forward(x);
+  task.forward = [lin](const Batch& batch) mutable {
+    if (batch.inputs.size(0) > 4) throw std::bad_alloc();
+    return lin->forward(batch.inputs);
   };
   Engine engine(task, plain_sgd(16), solo());
   const at::Tensor inputs = at::arange(16, at::kFloat).unsqueeze(1);
@@ -182,10 +182,10 @@ TEST(OutOfMemory, A11_LinSumsTheSameSixteen) {
 TEST(OutOfMemory, TheWordsOfTheDefaultAllocatorCountToo) {
   Lin lin;
   Task task = lin_task(lin);
-  task.forward = [lin](const at::Tensor& x) mutable {
-    if (x.size(0) > 2)
+  task.forward = [lin](const Batch& batch) mutable {
+    if (batch.inputs.size(0) > 2)
       at::empty({int64_t{1} << 60}, at::kByte);  // "DefaultCPUAllocator: can't allocate memory"
-    return lin->forward(x);
+    return lin->forward(batch.inputs);
   };
   Engine engine(task, plain_sgd(4), solo());
   EXPECT_EQ(engine.step(column({1, 2, 3, 4}), no_targets(4)).micro_batch, 2);
@@ -242,7 +242,7 @@ TEST(OutOfMemory, BatchNormStopsAtTwoSamples) {
 TEST(OutOfMemory, AnotherExceptionPassesThrough) {
   Lin lin;
   Task task = lin_task(lin);
-  task.forward = [](const at::Tensor&) -> at::Tensor { TORCH_CHECK(false, "the user's own"); };
+  task.forward = [](const Batch&) -> at::Tensor { TORCH_CHECK(false, "the user's own"); };
   Engine engine(task, plain_sgd(4), solo());
   EXPECT_THAT(message_of<c10::Error>([&] { engine.step(column({1, 2}), no_targets(2)); }),
               HasSubstr("the user's own"));

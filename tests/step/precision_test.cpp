@@ -132,8 +132,8 @@ TEST(Precision, D11_AnExceptionInForwardLeavesAutocastOffAndTheWindowCanBeTriedA
   bool fail = true;
   const auto forward = task.forward;
   int micro = 0;
-  task.forward = [&](const at::Tensor& x) {
-    at::Tensor out = forward(x);
+  task.forward = [&](const Batch& batch) {
+    at::Tensor out = forward(batch);
     if (fail && ++micro == 2) throw std::runtime_error("user code");
     return out;
   };

@@ -53,22 +53,21 @@ inline TrainState full_state(int64_t update = 120, double seed = 0.5) {
   state.last_eval = {.update = 119,
                      .epoch = 2,
                      .val_loss = -std::numeric_limits<double>::infinity(),
-                     .val_acc = 0.8665,
-                     .val_top5 = 0.99,
+                     .metrics = {{"acc", 0.8665}, {"top5", 0.99}},
                      .samples = 10000,
                      .time_eval = 0.75,
                      .best = false,
                      .ema_val_loss = 0.25,
-                     .ema_val_acc = 0.875};
+                     .ema_metrics = {{"acc", 0.875}}};
   state.best_eval = {.update = 60,
                      .epoch = 1,
                      .val_loss = 0.5,
-                     .val_acc = 0.9,
-                     .val_top5 = 1,
+                     .metrics = {{"acc", 0.9}, {"top5", 1}},
                      .samples = 9999,
                      .time_eval = 0.5,
                      .best = true};
   state.evals_without_best = 6;
+  state.config.best_metric = "val_acc";
   state.config.hidden = 2;
   state.config.seed = 18446744073709551615U;
   state.config.lr = 0.1 + 0.2;

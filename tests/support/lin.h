@@ -18,8 +18,8 @@ TORCH_MODULE(Lin);
 inline Task lin_task(Lin lin) {
   Task task;
   task.module = lin.ptr();
-  task.forward = [lin](const at::Tensor& x) mutable { return lin->forward(x); };
-  task.loss_sum = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.sum(); };
+  task.forward = [lin](const Batch& batch) mutable { return lin->forward(batch.inputs); };
+  task.loss_sum = [](const at::Tensor& outputs, const Batch&) { return outputs.sum(); };
   return task;
 }
 

@@ -21,7 +21,7 @@ inline TrainState state_at(int64_t update) {
 // The same update after another evaluation: a state of its own that takes the same place on the disk.
 inline TrainState evaluated(TrainState state) {
   state.last_eval->update = state.engine.counters.updates;
-  state.last_eval->val_acc = 0.5;
+  state.last_eval->metrics = {{"acc", 0.5}};
   return state;
 }
 

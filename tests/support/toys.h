@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "gradstep/dist/world.h"
+#include "gradstep/model/tasks.h"
 #include "gradstep/step/engine.h"
 
 namespace gradstep::testing {
@@ -61,8 +62,8 @@ TORCH_MODULE(Dot);
 inline Task dot_task(Dot dot) {
   Task task;
   task.module = dot.ptr();
-  task.forward = [dot](const at::Tensor& x) mutable { return dot->forward(x); };
-  task.loss_sum = [](const at::Tensor& outputs, const at::Tensor&) { return outputs; };
+  task.forward = [dot](const Batch& batch) mutable { return dot->forward(batch.inputs); };
+  task.loss_sum = [](const at::Tensor& outputs, const Batch&) { return outputs; };
   return task;
 }
 

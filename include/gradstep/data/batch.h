@@ -1,18 +1,29 @@
-// Batch and Window: what the loader hands to the engine, and the slices the engine chews it in.
+// Batch and Window: what the loader hands to the engine, and the slices that go through the model.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace gradstep {
 
-// Some samples: of a micro-batch, a window or an evaluation batch.
+/// Some samples: of a micro-batch, a window or an evaluation batch. All tensors have n rows, one a sample.
 struct Batch {
-  at::Tensor inputs;   // (n, ...), as stored: bytes for pictures
-  at::Tensor targets;  // (n) int64 class indices, or (n, seq) int64 tokens
+  at::Tensor inputs;                           ///< (n, ...), as stored: bytes for pictures
+  at::Tensor targets;                          ///< (n, ...) of any type; undefined if the task needs none
+  std::map<std::string, at::Tensor> extras{};  ///< (n, ...) each: a mask, weights, a second input
+
   [[nodiscard]] int64_t size() const { return inputs.defined() ? inputs.size(0) : 0; }
+  /// Rows [first, first + count) of every tensor; shares memory.
+  [[nodiscard]] Batch narrow(int64_t first, int64_t count) const;
+  /// Every tensor on `device`.
+  [[nodiscard]] Batch to(at::Device device) const;
 };
+
+/// Throws DataError naming the tensor and both counts unless every tensor of the batch has `expected` rows.
+void check_rows(const Batch& batch, int64_t expected);
 
 // Where a window lies in the run. Counts windows consumed, never windows prefetched.
 struct Position {

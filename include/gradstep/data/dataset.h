@@ -13,11 +13,28 @@
 
 namespace gradstep {
 
-// What a model must know to be built for a data set.
+/// What the inputs of a data set are.
+enum class SampleKind { kOther, kPictures, kTokens };
+
+/// What a model must know to be built for a data set.
 struct DatasetSpec {
-  std::string name;                  // "fashion-mnist"
-  std::vector<int64_t> input_shape;  // of one sample: {28, 28}
-  int64_t num_classes = 0;
+  std::string name;                  ///< "fashion-mnist"
+  std::vector<int64_t> input_shape;  ///< of one sample: {28, 28}
+  int64_t num_classes = 0;           ///< of targets that are class indices; 0: the targets are something else
+  SampleKind kind = SampleKind::kOther;
+  int64_t vocab_size = 0;  ///< of inputs that are tokens; 0: they are something else
+};
+
+/// What a data set may draw random numbers from when it gathers. A sample's augmentation must be a function
+/// of the draw and its number alone: then it is the same after a resume, with any number of workers and
+/// ranks.
+struct Draw {
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  bool training = false;  ///< false: evaluation, which augments nothing
+
+  /// A seed for the random numbers of sample `id`, such as for std::mt19937_64.
+  [[nodiscard]] uint64_t sample_seed(int64_t id) const;
 };
 
 class Dataset {
@@ -25,30 +42,33 @@ class Dataset {
   virtual ~Dataset() = default;
   [[nodiscard]] virtual const DatasetSpec& spec() const = 0;
   [[nodiscard]] virtual int64_t size() const = 0;
-  // Copies the samples `ids` (n, int64, contiguous, on the CPU, each in [0, size())) into a new batch, in
-  // that order. Threads: any number may call it at once.
-  [[nodiscard]] virtual Batch gather(const at::Tensor& ids) const = 0;
+  /// Copies the samples `ids` (n, int64, contiguous, on the CPU, each in [0, size())) into a new batch of n
+  /// rows, in that order. Random numbers come from `draw`, never from a generator of the process. Threads:
+  /// any number may call it at once.
+  [[nodiscard]] virtual Batch gather(const at::Tensor& ids, const Draw& draw = {}) const = 0;
   // A short text that differs when the content does (hash over all bytes); may take milliseconds, computed
   // once.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 };
 
-// A data set held in memory. inputs (N, ...), targets (N) or (N, seq) int64; both contiguous, on the CPU, and
-// not changed any more by their owner. gather copies bytes in the calling thread only.
+/// A data set held in memory. Its tensors are contiguous, on the CPU, of any type, and not changed any more
+/// by their owner. gather copies bytes in the calling thread only, and draws nothing.
 class TensorDataset final : public Dataset {
  public:
-  // Throws DataError naming the row when a target lies outside [0, num_classes) (case H6; not checked where
-  // num_classes is 0), when counts differ, or when there is no sample at all.
+  /// inputs (N, ...), targets (N, ...). If spec.num_classes is above 0, targets are int64 class indices.
+  /// Throws DataError naming the row when one lies outside [0, num_classes), when counts differ, or when
+  /// there is no sample at all.
   TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor targets);
+  /// The same with extras, (N, ...) each.
+  TensorDataset(DatasetSpec spec, Batch samples);
   [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
   [[nodiscard]] int64_t size() const override;
-  [[nodiscard]] Batch gather(const at::Tensor& ids) const override;
+  [[nodiscard]] Batch gather(const at::Tensor& ids, const Draw& draw = {}) const override;
   [[nodiscard]] std::string fingerprint() const override;
 
  private:
   DatasetSpec spec_;
-  at::Tensor inputs_;
-  at::Tensor targets_;
+  Batch samples_;
   mutable std::once_flag fingerprint_once_;
   mutable std::string fingerprint_;
 };
@@ -60,7 +80,7 @@ class SubsetDataset final : public Dataset {
   SubsetDataset(std::shared_ptr<const Dataset> parent, at::Tensor ids);
   [[nodiscard]] const DatasetSpec& spec() const override { return parent_->spec(); }
   [[nodiscard]] int64_t size() const override;
-  [[nodiscard]] Batch gather(const at::Tensor& ids) const override;
+  [[nodiscard]] Batch gather(const at::Tensor& ids, const Draw& draw = {}) const override;
   [[nodiscard]] std::string fingerprint() const override;
 
  private:

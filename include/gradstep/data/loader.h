@@ -15,6 +15,7 @@ struct LoaderOptions {
   int64_t num_prefetch = 8;  // windows kept ready
   int64_t rank = 0;
   int64_t world_size = 1;
+  uint64_t seed = 0;  ///< of the draws that the data set is given
 };
 
 class Loader {

@@ -1,5 +1,4 @@
-// Task: a module together with what its loss and its metrics are. What the engine trains and the evaluator
-// measures.
+// Task: a module together with its loss and its metrics. What the engine trains and the evaluator measures.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
+
+#include "gradstep/data/batch.h"
 
 namespace torch::nn {
 class Module;
@@ -14,35 +17,63 @@ class Module;
 
 namespace gradstep {
 
-struct Task {
-  // Owns the parameters: fp32, on one device.
-  std::shared_ptr<torch::nn::Module> module;
-  // One micro-batch -> outputs, in training or evaluation mode as the module is. Runs under autocast.
-  std::function<at::Tensor(const at::Tensor& inputs)> forward;
-  // Sum (not mean) of the losses of the samples in fp32, a scalar; differentiable. Runs under autocast.
-  std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> loss_sum;
-  // Stored samples -> what forward takes, without gradient; rows stay rows. Empty: as stored.
-  std::function<at::Tensor(const at::Tensor& inputs)> prepare;
-  // Weight of these targets in the divisor, known before the forward. Empty: the number of samples.
-  std::function<double(const at::Tensor& targets)> weight;
+/// Whether more of a metric is better; kNone: it is only reported.
+enum class Direction { kHigher, kLower, kNone };
+
+/// What one batch adds to a metric: two tensors of one element, or of Metric::size() elements each.
+struct MetricSum {
+  at::Tensor sum;
+  at::Tensor weight;
 };
 
-// Sum over samples of the cross entropy, in fp32 whatever the outputs are. outputs (n, classes), targets (n)
-// int64. Symbol in PyTorch: torch.nn.functional.cross_entropy(reduction="sum").
-[[nodiscard]] at::Tensor cross_entropy_sum(const at::Tensor& outputs, const at::Tensor& targets,
-                                           double label_smoothing = 0);
+/// A named number of an evaluation. Sums and weights are added up in fp64 over batches and ranks.
+struct Metric {
+  std::string name;  ///< "acc": reported as val_acc, and as ema_val_acc for the moving average
+  Direction direction = Direction::kHigher;
+  /// Outputs and batch -> what they add. Empty: what they add to the loss (loss_sum and weight).
+  std::function<MetricSum(const at::Tensor& outputs, const Batch& batch)> measure{};
+  /// Total sum and weight -> the value. Empty: sum / weight.
+  std::function<double(double sum, double weight)> value{};
+  /// A table in place of one number, such as one row a "class": only `gradstep eval` shows it. Empty: no
+  /// table.
+  std::string table_of{};
+  int64_t num_rows = 1;  ///< of the table
 
-// A task from any module holder (torch::nn::Sequential, one made by TORCH_MODULE) that maps inputs to class
-// scores.
-template <typename ModuleHolder>
-[[nodiscard]] Task classification_task(ModuleHolder module, double label_smoothing = 0) {
-  Task task;
-  task.module = module.ptr();
-  task.forward = [module](const at::Tensor& inputs) mutable { return module->forward(inputs); };
-  task.loss_sum = [label_smoothing](const at::Tensor& outputs, const at::Tensor& targets) {
-    return cross_entropy_sum(outputs, targets, label_smoothing);
-  };
-  return task;
+  [[nodiscard]] double of(double sum, double weight) const {
+    return value ? value(sum, weight) : sum / weight;
+  }
+};
+
+struct Task {
+  /// Owns the parameters: fp32, on one device.
+  std::shared_ptr<torch::nn::Module> module;
+  /// One micro-batch -> outputs, in training or evaluation mode as the module is. Runs under autocast.
+  std::function<at::Tensor(const Batch& batch)> forward;
+  /// Sum (not mean) of the losses in fp32, a scalar; differentiable. Runs under autocast. Evaluation uses it
+  /// too, with the module in evaluation mode.
+  std::function<at::Tensor(const at::Tensor& outputs, const Batch& batch)> loss_sum;
+  /// Stored samples -> what forward takes, without gradient; rows stay rows. Empty: as stored.
+  std::function<Batch(const Batch& batch)> prepare{};
+  /// What the loss sum of these samples is divided by, known before the forward. Empty: the number of
+  /// samples.
+  std::function<double(const Batch& batch)> weight{};
+  /// In the order of the report. The first with a direction is what "best" means unless something else is
+  /// chosen.
+  std::vector<Metric> metrics{};
+  /// False: the loss of a sample depends on the others of its window (a contrastive loss), so a window is
+  /// never cut into micro-batches.
+  bool divisible = true;
+};
+
+/// The batch as forward takes it.
+[[nodiscard]] inline Batch prepared(const Task& task, const Batch& batch) {
+  return task.prepare ? task.prepare(batch) : batch;
+}
+
+/// task.weight, or the number of samples.
+[[nodiscard]] inline double weight_of(const Task& task, const Batch& batch) {
+  if (batch.size() == 0) return 0;
+  return task.weight ? task.weight(batch) : static_cast<double>(batch.size());
 }
 
 }  // namespace gradstep

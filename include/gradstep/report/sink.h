@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "gradstep/base/exit_code.h"
 #include "gradstep/base/step_report.h"
+#include "gradstep/report/events.h"
+#include "gradstep/report/plan.h"
 
 namespace gradstep {
 
@@ -25,20 +28,52 @@ struct WindowRow {
   int64_t memory = 0;    // bytes the process holds (resident set), on an accelerator too
 };
 
-// One evaluation.
+/// A metric of an evaluation.
+struct MetricValue {
+  std::string name;  ///< "acc"
+  double value = 0;
+  bool operator==(const MetricValue&) const = default;
+};
+
+/// One evaluation.
 struct EvalRow {
   int64_t update = 0;
-  int64_t epoch = 0;    // of the last window consumed, from 0
-  double val_loss = 0;  // mean over real samples
-  double val_acc = 0;   // hits / samples
-  double val_top5 = 0;
+  int64_t epoch = 0;  ///< of the last window consumed, from 0
+  double val_loss = 0;
+  std::vector<MetricValue> metrics{};  ///< in the order of the task
   int64_t samples = 0;
-  double time_eval = 0;  // seconds
-  bool best = false;     // better than all before it
-  // Of the moving average of the parameters, where there is one.
+  double time_eval = 0;  ///< seconds
+  bool best = false;     ///< better than all before it
+  /// Of the moving average of the parameters, if there is one.
   std::optional<double> ema_val_loss{};
-  std::optional<double> ema_val_acc{};
+  std::vector<MetricValue> ema_metrics{};
   bool operator==(const EvalRow&) const = default;
+
+  /// Every value with the name that rows and --best-metric use: val_loss, val_<metric>, ema_val_loss,
+  /// ema_val_<metric>.
+  [[nodiscard]] std::vector<MetricValue> named_values() const;
+  /// One of them; nothing if there is none of that name.
+  [[nodiscard]] std::optional<double> value(const std::string& name) const;
+  /// Sets one of them, the reverse of named_values(). False: no such name.
+  bool set_value(const std::string& name, double number);
+};
+
+/// What a run is, before its first row.
+struct RunStart {
+  std::vector<std::pair<std::string, std::string>> settings{};  ///< key and value, as in config.toml
+  RunPlan plan{};
+  int64_t world_size = 1;
+  std::string resumed_from{};  ///< path of the checkpoint; empty: a new run
+  int64_t first_update = 0;    ///< updates applied before this start
+};
+
+/// Why a run ended.
+enum class EndReason {
+  kDone,       ///< all updates are made
+  kEarlyStop,  ///< evaluations did not get better any more
+  kStopped,    ///< by RunEnd::stopped_by
+  kStopAfter,  ///< the updates of this start are made
+  kMaxTime,    ///< the time of this start is over
 };
 
 // How a run ended.
@@ -47,26 +82,22 @@ struct RunEnd {
   int64_t total_updates = 0;
   int64_t samples = 0;
   int64_t skipped_total = 0;
-  double seconds = 0;    // of training, evaluation included
-  std::string reason{};  // "done", "early stop", "SIGTERM" ...
+  double seconds = 0;  // of training, evaluation included
+  EndReason reason = EndReason::kDone;
+  ExitCode stopped_by = ExitCode::kOk;  // the signal's, with kStopped
   std::optional<EvalRow> last_eval{};
   std::optional<EvalRow> best_eval{};
-  std::string model_path{};  // empty: none written
-  bool can_go_on = false;    // from a checkpoint, by --resume auto
-};
-
-// Something worth a row of its own that is neither: {"event": name, key: value ...}. Keys in order; values
-// are text.
-struct EventRow {
-  std::string name{};
-  int64_t update = 0;
-  std::vector<std::pair<std::string, std::string>> fields{};
+  std::string best_metric{};  // by which the best is the best: "val_acc"
+  std::string model_path{};   // empty: none written
+  bool can_go_on = false;     // from a checkpoint, by --resume auto
 };
 
 // Calls come from one thread, in the order of the run. A sink that cannot write throws std::system_error.
 class Sink {
  public:
   virtual ~Sink() = default;
+  /// Comes once a start, before everything else.
+  virtual void begin(const RunStart& /*start*/) {}
   virtual void window(const WindowRow& row) = 0;
   virtual void eval(const EvalRow& row) = 0;
   virtual void event(const EventRow& row) = 0;
@@ -89,6 +120,7 @@ class Sink {
 class SinkList final : public Sink {
  public:
   void add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+  void begin(const RunStart& start) override;
   void window(const WindowRow& row) override;
   void eval(const EvalRow& row) override;
   void event(const EventRow& row) override;

@@ -74,7 +74,7 @@ struct RunConfig {
   bool accept_drift = false;    // resume although data, seed, batch, model, total or schedule differ
   Interval save_interval{1, Interval::Unit::kEpochs};
   int64_t keep_checkpoints = 3;         // newest ones, and the best; 0: all
-  std::string best_metric = "val_acc";  // val_acc, val_loss, ema_val_acc, ema_val_loss
+  std::string best_metric = "auto";     // auto, or a value of the rows: val_acc, ema_val_loss
   std::string on_save_error = "stop";   // stop, continue
   double grace = 0;                     // seconds from a stop signal to the kill; 0: not known
   std::optional<int64_t> stop_after{};  // updates of this start, after which it saves and leaves

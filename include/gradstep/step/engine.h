@@ -83,7 +83,7 @@ class Engine {
   // Error (out of memory) is thrown, and the engine is as before.
   StepReport step(const Window& window);
 
-  // For windows made by hand: inputs (n, ...), targets (n). `epoch` only labels the report.
+  // For windows made by hand: inputs (n, ...), targets (n, ...). `epoch` only labels the report.
   StepReport step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch = 0);
 
   // Consumes the window without looking at it: parameters, moments and scale stay; it counts as skipped.
@@ -125,7 +125,7 @@ class Engine {
   // as they were saved.
   bool accumulate(const Window& window, double factor, std::vector<at::Tensor>& loss_sums);
   std::vector<at::Tensor> run_micro_batches(const Window& window);
-  at::Tensor forward_backward(const at::Tensor& inputs, const at::Tensor& targets);
+  at::Tensor forward_backward(const Batch& batch);
   // From summed gradients to changed parameters, unless the window is not finite or a spike; fills what the
   // report says about it.
   void optimize(const std::vector<at::Tensor>& loss_sums, StepReport& report);
