@@ -41,6 +41,7 @@
 #include "gradstep/step/matmul.h"
 #include "gradstep/step/grad_scaler.h"
 #include "gradstep/step/lr_schedule.h"
+#include "gradstep/step/param_groups.h"
 #include "gradstep/step/optimizer.h"
 #include "gradstep/step/clip.h"
 #include "gradstep/step/micro_batches.h"

@@ -4,6 +4,7 @@
 
 #include "base/byte_count.h"
 #include "gradstep/base/error.h"
+#include "gradstep/step/param_groups.h"
 #include "report/report_to.h"
 
 namespace gradstep {
@@ -89,6 +90,15 @@ void add_length(TrainFlags& flags) {
                                         &RunConfig::global_batch_size, kCount));
 }
 
+bool are_param_groups(const std::string& text) {
+  try {
+    (void)parse_param_groups(text);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
 void add_optimizer(TrainFlags& flags) {
   flags.push_back(choice_flag({.key = "opt",
                                .group = kOptimizer,
@@ -115,6 +125,16 @@ void add_optimizer(TrainFlags& flags) {
                                .group = kOptimizer,
                                .help = "Decay biases and other one-dimensional parameters too."},
                               &RunConfig::decay_all));
+  flags.push_back(text_flag(
+      {.key = "param_groups",
+       .group = kOptimizer,
+       .metavar = "GROUPS",
+       .help =
+           "Parameters that train differently, by pattern of their names: "
+           "'embed.*:lr=0.1,wd=0; head.*:frozen'. The first pattern that matches holds; lr is a factor, wd "
+           "a weight decay.",
+       .default_text = "no groups"},
+      &RunConfig::param_groups, "groups such as 'embed.*:lr=0.1,wd=0; head.*:frozen'", are_param_groups));
   flags.push_back(real_flag({.key = "beta1",
                              .on_resume = OnResume::kWarned,
                              .group = kOptimizer,

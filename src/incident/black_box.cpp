@@ -128,7 +128,9 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
   }
   OneOfWorld world(box.rank);
   Engine engine(std::move(task),
-                {.optimizer = {.kind = OptimizerKind::kSgd, .momentum = 0},
+                {.optimizer = {.kind = OptimizerKind::kSgd,
+                               .momentum = 0,
+                               .groups = parse_param_groups(box.config.param_groups)},
                  .schedule = {.shape = LrShape::kConstant},
                  .precision = box.precision,
                  .micro_batch = box.micro_batch,

@@ -55,21 +55,25 @@ std::string memory_text(const RunPlan& plan) {
 }
 
 Rows plan_rows(const RunPlan& plan) {
-  return {{"data", plan.dataset + ", " + counted(plan.train_samples, "training sample")},
-          {"evaluation", counted(plan.eval_samples, "sample") + ", " + plan.eval_part},
-          {"model", plan.model + ", " + counted(plan.num_parameters, "parameter")},
-          {"device", plan.device},
-          {"precision", plan.precision + (plan.precision_reason.empty() ? "" : ": " + plan.precision_reason)},
-          {"batch", batch_text(plan)},
-          {"epoch", epoch_text(plan)},
-          {"length", counted(plan.total_updates, "update") + ", ends " + plan.ends},
-          {"schedule", plan.schedule},
-          {"lr", lr_text(plan)},
-          {"optimizer", plan.optimizer},
-          {"decay", decay_text(plan)},
-          {"checkpoint", bytes_text(plan.checkpoint_bytes)},
-          {"memory", memory_text(plan)},
-          {"output", plan.output_dir}};
+  Rows rows{
+      {"data", plan.dataset + ", " + counted(plan.train_samples, "training sample")},
+      {"evaluation", counted(plan.eval_samples, "sample") + ", " + plan.eval_part},
+      {"model", plan.model + ", " + counted(plan.num_parameters, "parameter")},
+      {"device", plan.device},
+      {"precision", plan.precision + (plan.precision_reason.empty() ? "" : ": " + plan.precision_reason)},
+      {"batch", batch_text(plan)},
+      {"epoch", epoch_text(plan)},
+      {"length", counted(plan.total_updates, "update") + ", ends " + plan.ends},
+      {"schedule", plan.schedule},
+      {"lr", lr_text(plan)},
+      {"optimizer", plan.optimizer},
+      {"decay", decay_text(plan)}};
+  for (const std::string& group : plan.groups) rows.emplace_back("group", group);
+  const Rows rest{{"checkpoint", bytes_text(plan.checkpoint_bytes)},
+                  {"memory", memory_text(plan)},
+                  {"output", plan.output_dir}};
+  rows.insert(rows.end(), rest.begin(), rest.end());
+  return rows;
 }
 
 }  // namespace

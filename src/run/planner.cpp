@@ -8,6 +8,7 @@
 #include "base/number_text.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/step/micro_batches.h"
+#include "report/format.h"
 
 namespace gradstep {
 namespace {
@@ -47,15 +48,36 @@ std::string describe_optimizer(const EngineOptions& options) {
   return options.clip_grad > 0 ? text + ", gradients clipped to norm " + shortest(options.clip_grad) : text;
 }
 
+std::string group_text(const ParamGroup& group, int64_t tensors, int64_t parameters) {
+  std::string text = group.pattern + ": ";
+  if (group.frozen) text += "frozen, ";
+  if (group.lr_factor != 1) text += "learning rate x " + shortest(group.lr_factor) + ", ";
+  if (group.weight_decay) text += "decay " + shortest(*group.weight_decay) + ", ";
+  return text + thousands_text(tensors) + (tensors == 1 ? " tensor (" : " tensors (") +
+         thousands_text(parameters) + (parameters == 1 ? " parameter)" : " parameters)");
+}
+
+// Counts of the groups, and of the parameters that no group gives a decay of their own.
 void fill_groups(const Engine& engine, RunPlan& plan) {
-  const NamedTensors& parameters = engine.optimizer().parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const int64_t numel = parameters[i].second.numel();
-    const bool decays = engine.optimizer().decays(i);
-    ++(decays ? plan.decay_tensors : plan.no_decay_tensors);
-    (decays ? plan.decay_parameters : plan.no_decay_parameters) += numel;
+  const std::vector<ParamGroup>& groups = engine.options().optimizer.groups;
+  std::vector<int64_t> tensors(groups.size()), parameters(groups.size());
+  const auto count = [&](const std::string& name, int64_t numel) {
     plan.num_parameters += numel;
+    const std::optional<size_t> group = group_of(name, groups);
+    if (!group) return false;
+    ++tensors[*group];
+    parameters[*group] += numel;
+    return groups[*group].weight_decay.has_value();
+  };
+  for (const TrainedParameter& parameter : engine.optimizer().trained()) {
+    const int64_t numel = parameter.tensor.numel();
+    if (count(parameter.name, numel)) continue;
+    ++(parameter.decays ? plan.decay_tensors : plan.no_decay_tensors);
+    (parameter.decays ? plan.decay_parameters : plan.no_decay_parameters) += numel;
   }
+  for (const auto& [name, tensor] : engine.frozen()) count(name, tensor.numel());
+  for (size_t i = 0; i < groups.size(); ++i)
+    plan.groups.push_back(group_text(groups[i], tensors[i], parameters[i]));
 }
 
 int64_t bytes_of(const NamedTensors& tensors) {
@@ -128,8 +150,13 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   }
   fill_groups(engine, plan);
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
+<<<<<<< HEAD
   const int64_t moments = bytes_of(engine.optimizer().state());
   const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
+=======
+  const int64_t moments = engine.optimizer().state_bytes();
+  const int64_t averages = config.ema > 0 ? parameters : 0;
+>>>>>>> 15cb05d
   plan.checkpoint_bytes = parameters + moments + averages + buffer_bytes(*engine.task().module);
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.

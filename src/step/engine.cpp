@@ -19,27 +19,38 @@ namespace {
 // is used.
 constexpr int64_t kPrepareAtOnceBytes = int64_t{1} << 20;
 
-// Trainable parameters by name, each tensor once: named_parameters() lists a shared one under every name it
-// has.
-NamedTensors trainable_parameters(const torch::nn::Module& module) {
+// Parameters by name, each tensor once: named_parameters() lists a shared one under every name it has.
+NamedTensors distinct_parameters(const torch::nn::Module& module) {
   NamedTensors parameters;
   std::vector<const void*> seen;
   for (const auto& item : module.named_parameters()) {
     const void* identity = item.value().unsafeGetTensorImpl();
-    if (!item.value().requires_grad() || std::find(seen.begin(), seen.end(), identity) != seen.end())
-      continue;
-    if (item.value().scalar_type() != at::kFloat) {
-      throw ConfigError(
-          "parameter " + item.key() + " is " + c10::toString(item.value().scalar_type()) +
-          ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
-          "for the forward pass");
-    }
+    if (std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;
     seen.push_back(identity);
     parameters.emplace_back(item.key(), item.value());
   }
-  if (parameters.empty())
-    throw ConfigError("the model has no parameters to train; register some with requires_grad");
   return parameters;
+}
+
+// Freezes what the groups freeze, and makes the optimizer of the rest.
+std::unique_ptr<Optimizer> optimizer_of(const torch::nn::Module& module, const EngineOptions& options,
+                                        NamedTensors& frozen) {
+  validate(options);
+  GroupedParameters grouped = apply_groups(distinct_parameters(module), options.optimizer);
+  for (const TrainedParameter& parameter : grouped.trained) {
+    if (parameter.tensor.scalar_type() == at::kFloat) continue;
+    throw ConfigError(
+        "parameter " + parameter.name + " is " + c10::toString(parameter.tensor.scalar_type()) +
+        ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
+        "for the forward pass");
+  }
+  for (auto& [name, parameter] : grouped.frozen) parameter.requires_grad_(false);
+  frozen = std::move(grouped.frozen);
+  if (!options.make_optimizer) return make_optimizer(std::move(grouped.trained), options.optimizer);
+  std::unique_ptr<Optimizer> own = options.make_optimizer(std::move(grouped.trained));
+  if (!own || own->parameters().empty())
+    throw ConfigError("EngineOptions::make_optimizer made no optimizer over the parameters it was given");
+  return own;
 }
 
 bool contains_batch_norm(const torch::nn::Module& module) {
@@ -73,25 +84,41 @@ at::Tensor scalar(double value, at::Device device) {
 
 }  // namespace
 
+void validate(const EngineOptions& options) {
+  const auto refuse = [](const std::string& message) { throw ConfigError("engine: " + message); };
+  validate(options.optimizer);
+  validate(options.schedule);
+  if (options.micro_batch < 1) throw ConfigError("the micro-batch must be 1 sample or more");
+  if (!(options.clip_grad >= 0)) refuse("clip_grad must be a norm of at least 0; 0 is off");
+  if (options.max_skips_in_a_row < 1) refuse("max_skips_in_a_row must be 1 or more");
+  if (!(options.ema_decay >= 0 && options.ema_decay < 1))
+    refuse("ema_decay must be at least 0 and below 1; 0 is off");
+  if (!(options.spikes.z_score >= 0)) refuse("spikes.z_score must be at least 0; 0 is off");
+  if (options.spikes.window < 1) refuse("spikes.window must be 1 window or more");
+  const GradScalerOptions& scaler = options.scaler;
+  if (!(scaler.init_scale > 0 && std::isfinite(scaler.init_scale)))
+    refuse("scaler.init_scale must be above 0 and finite");
+  if (!(scaler.growth_factor >= 1) || !(scaler.backoff_factor > 0 && scaler.backoff_factor <= 1))
+    refuse("scaler.growth_factor must be at least 1, and backoff_factor above 0 and at most 1");
+  if (scaler.growth_interval < 1) refuse("scaler.growth_interval must be 1 update or more");
+}
+
 Engine::Engine(Task task, const EngineOptions& options, World& world)
     : task_(std::move(task)),
       options_(options),
       world_(world),
-      optimizer_(trainable_parameters(*task_.module), options.optimizer),
-      device_(optimizer_.parameters().front().second.device()),
+      optimizer_(optimizer_of(*task_.module, options, frozen_)),
+      device_(optimizer_->parameters().front().second.device()),
       scaler_(options.precision == Precision::kFp16, options.scaler, device_),
-      grad_sync_(values(optimizer_.parameters()), world),
+      grad_sync_(values(optimizer_->parameters()), world),
       buffers_(*task_.module),
-      ema_(optimizer_.parameters(), options.ema_decay),
+      ema_(optimizer_->parameters(), options.ema_decay),
       spikes_(options.spikes),
       has_batch_norm_(contains_batch_norm(*task_.module)),
       host_scale_(scaler_.scale()),
       seed_grad_(scalar(1, device_)),
       norm_(scalar(0, device_)),
-      found_inf_(scalar(0, device_)) {
-  validate(options_.schedule);
-  if (options_.micro_batch < 1) throw ConfigError("the micro-batch must be 1 sample or more");
-}
+      found_inf_(scalar(0, device_)) {}
 
 StepReport Engine::step(const Window& window) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
@@ -250,7 +277,7 @@ at::Tensor Engine::forward_backward(const Batch& batch) {
 }
 
 void Engine::optimize(const std::vector<at::Tensor>& loss_sums, StepReport& report) {
-  std::vector<at::Tensor> grads = gradients(optimizer_.parameters());
+  std::vector<at::Tensor> grads = gradients(optimizer_->parameters());
   found_inf_.zero_();
   scaler_.unscale_(grads, found_inf_);
   global_norm(grads, norm_, found_inf_);
@@ -265,7 +292,7 @@ void Engine::optimize(const std::vector<at::Tensor>& loss_sums, StepReport& repo
   }
   clip_by_norm_(grads, norm_, options_.clip_grad);
   is_whole_ = false;
-  optimizer_.step(report.lr, found_inf_);
+  optimizer_->step(report.lr, found_inf_);
   scaler_.update(found_inf_);
   if (spikes_.enabled())
     host_scale_ = scaler_.scale();  // a second wait for the device, under fp16
@@ -330,7 +357,9 @@ Examination Engine::examine(const Window& window) {
 
 Examination Engine::examine_as(const Window& window, double loss_scale, double divisor) {
   zero_grad();
-  const NonFiniteFinder finder(optimizer_.parameters());
+  NamedTensors parameters = optimizer_->parameters();
+  parameters.insert(parameters.end(), frozen_.begin(), frozen_.end());
+  const NonFiniteFinder finder(parameters);
   std::vector<at::Tensor> loss_sums;
   if (!accumulate(window, loss_scale / divisor, loss_sums))
     return {.first_non_finite = "not known: there was no memory for a second look"};
@@ -345,7 +374,7 @@ void Engine::give_up() {
 }
 
 void Engine::zero_grad() {
-  for (const auto& [name, parameter] : optimizer_.parameters()) parameter.mutable_grad().reset();
+  for (const auto& [name, parameter] : optimizer_->parameters()) parameter.mutable_grad().reset();
 }
 
 }  // namespace gradstep

@@ -1,85 +1,62 @@
-// State lies in vectors parallel to the parameters; each update picks those that have a gradient.
+// What all optimizers share, and the one place that knows their kinds.
 #include "gradstep/step/optimizer.h"
 
 #include <ATen/ATen.h>
 
+#include "base/number_text.h"
+#include "gradstep/base/error.h"
+#include "step/adamw.h"
+#include "step/sgd.h"
+
 namespace gradstep {
+namespace {
 
-FusedOptimizer::FusedOptimizer(NamedTensors parameters, const OptimizerOptions& options)
-    : parameters_(std::move(parameters)), options_(options) {
-  const bool adamw = options_.kind == OptimizerKind::kAdamW;
-  for (const auto& [name, parameter] : parameters_) {
-    decay_.push_back(options_.decay_all || parameter.dim() > 1);
-    if (adamw || options_.momentum != 0)
-      first_moments_.push_back(at::zeros_like(parameter, at::MemoryFormat::Preserve));
-    if (adamw) second_moments_.push_back(at::zeros_like(parameter, at::MemoryFormat::Preserve));
-  }
-  if (!adamw || parameters_.empty()) return;
-  steps_ = at::zeros({static_cast<int64_t>(parameters_.size())}, parameters_.front().second.options());
-  step_views_ = steps_.unbind();
-  one_ = at::ones({}, steps_.options());
+void check(bool holds, const std::string& name, double value, const std::string& range) {
+  if (!holds) throw ConfigError("optimizer: " + name + " is " + shortest(value) + ", must be " + range);
 }
 
-void FusedOptimizer::step(double lr, const at::Tensor& found_inf) {
-  const at::NoGradGuard no_grad;
-  // The AdamW kernel expects the step to be counted already, and leaves it to the caller to take back a
-  // skipped one.
-  count_step(one_, 1);
-  step_group(/*decay=*/true, lr, found_inf);
-  step_group(/*decay=*/false, lr, found_inf);
-  count_step(found_inf, -1);
-}
+bool is_not_negative(double value) { return value >= 0 && std::isfinite(value); }
 
-void FusedOptimizer::count_step(const at::Tensor& amount, int64_t sign) {
-  if (!steps_.defined()) return;
-  const auto has_grad = [](const auto& named) { return named.second.grad().defined(); };
-  if (std::all_of(parameters_.begin(), parameters_.end(), has_grad)) {
-    steps_.add_(amount, sign);
-    return;
+}  // namespace
+
+void validate(const OptimizerOptions& options) {
+  constexpr const char* kPart = "at least 0 and below 1";
+  check(is_not_negative(options.weight_decay), "weight decay", options.weight_decay, "at least 0 and finite");
+  if (options.kind == OptimizerKind::kAdamW) {
+    check(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, kPart);
+    check(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, kPart);
+    // A moment of 0 would be divided by 0.
+    check(static_cast<float>(options.eps) > 0 && std::isfinite(options.eps), "eps", options.eps,
+          "above 0 in fp32, such as 1e-8");
+  } else {
+    check(options.momentum >= 0 && options.momentum < 1, "momentum", options.momentum, kPart);
+    if (options.nesterov) check(options.momentum > 0, "momentum", options.momentum, "above 0 for Nesterov");
   }
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (has_grad(parameters_[i])) step_views_[i].add_(amount, sign);
+  for (const ParamGroup& group : options.groups) {
+    const std::string of_group = " of group " + group.pattern;
+    check(is_not_negative(group.lr_factor), "learning rate factor" + of_group, group.lr_factor,
+          "at least 0 and finite");
+    if (group.weight_decay) {
+      check(is_not_negative(*group.weight_decay), "weight decay" + of_group, *group.weight_decay,
+            "at least 0 and finite");
+    }
   }
 }
 
-void FusedOptimizer::step_group(bool decay, double lr, const at::Tensor& found_inf) {
-  std::vector<at::Tensor> params, grads, first, second, steps;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor& grad = parameters_[i].second.grad();
-    if (decay_[i] != decay || !grad.defined()) continue;
-    params.push_back(parameters_[i].second);
-    grads.push_back(grad);
-    if (!first_moments_.empty()) first.push_back(first_moments_[i]);
-    if (second_moments_.empty()) continue;
-    second.push_back(second_moments_[i]);
-    steps.push_back(step_views_[i]);
-  }
-  if (params.empty()) return;
-  const double weight_decay = decay ? options_.weight_decay : 0.0;
-  if (options_.kind == OptimizerKind::kSgd) {
-    // A buffer of zeros makes the first update equal to PyTorch's (momentum * 0 + grad), so no update is
-    // special.
-    at::_fused_sgd_(params, grads, first, weight_decay, options_.momentum, lr, /*dampening=*/0.0,
-                    options_.nesterov, /*maximize=*/false,
-                    /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
-    return;
-  }
-  at::_fused_adamw_(params, grads, first, second, /*max_exp_avg_sqs=*/{}, steps, lr, options_.beta1,
-                    options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
-                    /*grad_scale=*/{}, found_inf);
+Optimizer::Optimizer(std::vector<TrainedParameter> parameters) : trained_(std::move(parameters)) {
+  for (const TrainedParameter& parameter : trained_) named_.emplace_back(parameter.name, parameter.tensor);
 }
 
-NamedTensors FusedOptimizer::state() const {
-  NamedTensors state;
-  const bool adamw = options_.kind == OptimizerKind::kAdamW;
-  for (size_t i = 0; i < first_moments_.size(); ++i) {
-    const std::string& name = parameters_[i].first;
-    state.emplace_back(name + (adamw ? ".exp_avg" : ".momentum_buffer"), first_moments_[i]);
-    if (!adamw) continue;
-    state.emplace_back(name + ".exp_avg_sq", second_moments_[i]);
-    state.emplace_back(name + ".step", step_views_[i]);
-  }
-  return state;
+int64_t Optimizer::state_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : state()) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(std::vector<TrainedParameter> parameters,
+                                          const OptimizerOptions& options) {
+  if (options.kind == OptimizerKind::kSgd) return std::make_unique<Sgd>(std::move(parameters), options);
+  return std::make_unique<AdamW>(std::move(parameters), options);
 }
 
 }  // namespace gradstep

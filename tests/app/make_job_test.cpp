@@ -60,6 +60,7 @@ TEST(EngineOptionsOf, EverySettingArrives) {
   config.batch_size = 6;
   config.clip_grad = 2;
   config.seed = 99;
+  config.param_groups = "fc1.*:lr=0.5";
   config.ema = 0.875;
   config.on_spike = "skip";
   config.spike_zscore = 4.5;
@@ -73,6 +74,8 @@ TEST(EngineOptionsOf, EverySettingArrives) {
   EXPECT_EQ(options.optimizer.momentum, 0.375);
   EXPECT_TRUE(options.optimizer.nesterov);
   EXPECT_TRUE(options.optimizer.decay_all);
+  ASSERT_EQ(options.optimizer.groups.size(), 1U);
+  EXPECT_EQ(options.optimizer.groups[0].lr_factor, 0.5);
   EXPECT_EQ(options.schedule.shape, LrShape::kLinear);
   EXPECT_EQ(options.schedule.peak, 0.5);
   EXPECT_EQ(options.schedule.min, 0.25);

@@ -30,7 +30,7 @@ struct TrainState {
   // Tensors. In a state to be saved they are the live ones; in one that was read they are its own, on the
   // CPU.
   NamedTensors model{};      // parameters, then buffers, by their PyTorch state_dict names
-  NamedTensors optimizer{};  // as FusedOptimizer::state()
+  NamedTensors optimizer{};  // as Optimizer::state()
   NamedTensors ema{};        // averages by parameter name; empty without --ema
 
   // Where the run is

@@ -33,6 +33,7 @@ struct RunPlan {
   int64_t decay_tensors = 0, decay_parameters = 0;
   int64_t no_decay_tensors = 0, no_decay_parameters = 0;
   double weight_decay = 0;
+  std::vector<std::string> groups{};  // "embed.*: learning rate x 0.1, 2 tensors (100 parameters)"
   int64_t checkpoint_bytes = 0;
   int64_t memory_bytes = 0;       // estimate: the process with data set and libraries, gradients, moments
   int64_t memory_free_bytes = 0;  // of the machine or its cgroup

@@ -26,6 +26,8 @@ namespace gradstep {
 
 struct EngineOptions {
   OptimizerOptions optimizer{};
+  /// Makes an optimizer of your own; optimizer.groups still holds. Empty: the kind that `optimizer` names.
+  OptimizerFactory make_optimizer{};
   LrSchedule schedule{};
   Precision precision = Precision::kFp32;
   GradScalerOptions scaler{};  // used by fp16 only
@@ -37,6 +39,9 @@ struct EngineOptions {
   double ema_decay = 0;             // moving average of the parameters; 0: off
   SpikeOptions spikes{};            // a window whose loss or norm is one is skipped
 };
+
+/// Throws ConfigError naming the option for a value that makes no sense.
+void validate(const EngineOptions& options);
 
 // What the engine must remember between updates, besides parameters, moments and scale.
 struct EngineCounters {
@@ -101,7 +106,9 @@ class Engine {
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
   [[nodiscard]] const EngineOptions& options() const { return options_; }
   [[nodiscard]] const Task& task() const { return task_; }
-  [[nodiscard]] const FusedOptimizer& optimizer() const { return optimizer_; }
+  [[nodiscard]] const Optimizer& optimizer() const { return *optimizer_; }
+  /// Parameters that rest: their group is frozen, or they require no gradient.
+  [[nodiscard]] const NamedTensors& frozen() const { return frozen_; }
   [[nodiscard]] const GradScaler& scaler() const { return scaler_; }
   [[nodiscard]] EmaWeights& ema() { return ema_; }
   [[nodiscard]] at::Device device() const { return device_; }
@@ -135,7 +142,8 @@ class Engine {
   Task task_;
   EngineOptions options_;
   World& world_;
-  FusedOptimizer optimizer_;
+  NamedTensors frozen_;
+  std::unique_ptr<Optimizer> optimizer_;
   at::Device device_;
   GradScaler scaler_;
   GradSync grad_sync_;

@@ -1,61 +1,84 @@
-// FusedOptimizer: AdamW or SGD over named fp32 parameters, with decay groups, by ATen's fused kernels.
+// Optimizer: turns gradients into changed parameters. AdamW and SGD by ATen's fused kernels, or one of your
+// own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <map>
+#include <functional>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-namespace gradstep {
+#include "gradstep/step/param_groups.h"
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+namespace gradstep {
 
 enum class OptimizerKind { kAdamW, kSgd };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;
-  double weight_decay =
-      1e-4;  // AdamW: decoupled (torch.optim.AdamW); SGD: added to the gradient (torch.optim.SGD)
+  /// AdamW: decoupled (torch.optim.AdamW); SGD: added to the gradient (torch.optim.SGD).
+  double weight_decay = 1e-4;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double momentum = 0.9;   // SGD
-  bool nesterov = false;   // SGD
-  bool decay_all = false;  // decay parameters with one dimension or none too
+  double momentum = 0.9;             ///< SGD
+  bool nesterov = false;             ///< SGD
+  bool decay_all = false;            ///< decay parameters with one dimension or none too
+  std::vector<ParamGroup> groups{};  ///< the first that matches a parameter holds for it
 };
 
-class FusedOptimizer {
+/// Throws ConfigError naming the option if a value makes no sense: a beta or the momentum outside [0, 1), an
+/// eps that is 0 in fp32, a negative or infinite weight decay or learning rate factor, Nesterov without
+/// momentum.
+void validate(const OptimizerOptions& options);
+
+/// Applies the groups to the parameters; one that requires no gradient is frozen in any group. Throws
+/// ConfigError for a pattern that matches no parameter (naming near ones), for a group whose parameters all
+/// belong to earlier groups, for a weight decay that reaches no parameter of its group, and if no parameter
+/// trains.
+[[nodiscard]] GroupedParameters apply_groups(const NamedTensors& parameters, const OptimizerOptions& options);
+
+/// What the engine and the checkpoints need of an optimizer. Derive from it to bring your own, and hand
+/// EngineOptions::make_optimizer a function that makes it.
+class Optimizer {
  public:
-  // The parameters stay the caller's; names are unique and a shared tensor is listed once.
-  FusedOptimizer(NamedTensors parameters, const OptimizerOptions& options);
+  /// The tensors stay the caller's. Names are unique, and a shared tensor is listed once.
+  explicit Optimizer(std::vector<TrainedParameter> parameters);
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
-  // One update with learning rate lr from the parameters' .grad; those without one are left alone, their step
-  // too. Where found_inf (0-dim fp32, on the device) is 1 nothing changes. Never waits for the device.
-  void step(double lr, const at::Tensor& found_inf);
+  /// One update from the parameters' .grad with learning rate lr, times each parameter's lr_factor. Leaves a
+  /// parameter without a gradient alone, its state too. If found_inf (0-dim fp32, on the device of the
+  /// parameters) is 1, changes nothing. Should not wait for the device.
+  virtual void step(double lr, const at::Tensor& found_inf) = 0;
 
-  [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
-  [[nodiscard]] bool decays(size_t parameter) const { return decay_[parameter]; }
-  [[nodiscard]] const OptimizerOptions& options() const { return options_; }
-  // "<param>.exp_avg", ".exp_avg_sq", ".step" (0-dim fp32), or ".momentum_buffer" (none without momentum);
-  // they share memory with the optimizer.
-  [[nodiscard]] NamedTensors state() const;
+  /// All that step() remembers, named "<parameter>.<what>", in a fixed order. The tensors share memory with
+  /// the optimizer: a checkpoint reads them, and a resume copies into them. Number, names, shapes and types
+  /// never change.
+  [[nodiscard]] virtual NamedTensors state() const = 0;
+
+  /// Bytes of state().
+  [[nodiscard]] int64_t state_bytes() const;
+
+  /// The parameters it trains, with their names; frozen ones are not among them.
+  [[nodiscard]] const NamedTensors& parameters() const { return named_; }
+  /// The same parameters, in the same order, with what their groups say.
+  [[nodiscard]] const std::vector<TrainedParameter>& trained() const { return trained_; }
 
  private:
-  // Adds `amount` (0-dim) to the step of each parameter that has a gradient.
-  void count_step(const at::Tensor& amount, int64_t sign);
-  void step_group(bool decay, double lr, const at::Tensor& found_inf);
-
-  NamedTensors parameters_;
-  OptimizerOptions options_;
-  std::vector<bool> decay_;
-  std::vector<at::Tensor> first_moments_;   // exp_avg, or momentum_buffer; empty for SGD without momentum
-  std::vector<at::Tensor> second_moments_;  // exp_avg_sq
-  at::Tensor steps_;                        // (num_parameters) fp32: updates each parameter has had
-  at::Tensor one_;                          // 0-dim: an update asks for no memory
-  std::vector<at::Tensor> step_views_;      // 0-dim views of steps_
+  std::vector<TrainedParameter> trained_;
+  NamedTensors named_;
 };
+
+/// Makes an optimizer over the parameters that train.
+using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<TrainedParameter> parameters)>;
+
+/// The optimizer that options.kind names. Its state is "<parameter>.exp_avg", ".exp_avg_sq" and ".step"
+/// (0-dim fp32), or ".momentum_buffer" (nothing without momentum).
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(std::vector<TrainedParameter> parameters,
+                                                        const OptimizerOptions& options);
 
 }  // namespace gradstep
