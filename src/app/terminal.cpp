@@ -1,12 +1,10 @@
-// Asks the kernel about terminals and standard streams.
+// Standard streams, where output is lost without a word unless somebody looks.
 // no torch
 #include "app/terminal.h"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -22,14 +20,6 @@ void refuse_lost_output(int error) {
 }
 
 }  // namespace
-
-bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
-
-int terminal_width(std::FILE* stream) {
-  winsize size{};
-  if (!is_terminal(stream) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return std::max<int>(size.ws_col, 40);
-}
 
 void write_warning(const std::string& text) {
   std::fprintf(stderr, "%s: warning: %s\n", program().name.c_str(), text.c_str());

@@ -1,14 +1,13 @@
-// The terminal behind a stream, if there is one.
+// Standard streams: warnings, and output that must arrive.
 #pragma once
 
 #include <cstdio>
 #include <string>
 
+#include "base/terminal_width.h"
+
 namespace gradstep {
 
-[[nodiscard]] bool is_terminal(std::FILE* stream);
-// Columns, at least 40; 80 where the stream is no terminal or does not know.
-[[nodiscard]] int terminal_width(std::FILE* stream);
 // "<program>: warning: <text>" on stderr.
 void write_warning(const std::string& text);
 // For output that is all there is to see of a command: throws std::system_error when it reaches nobody,

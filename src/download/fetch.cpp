@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/terminal_width.h"
 #include "download/fetch_list.h"
 #include "gradstep/base/error.h"
 #include "io/tar.h"

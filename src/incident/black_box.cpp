@@ -127,15 +127,17 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
     }
   }
   OneOfWorld world(box.rank);
-  Engine engine(std::move(task),
-                {.optimizer = {.kind = OptimizerKind::kSgd,
-                               .momentum = 0,
-                               .groups = parse_param_groups(box.config.param_groups)},
-                 .schedule = {.shape = LrShape::kConstant},
-                 .precision = box.precision,
-                 .micro_batch = box.micro_batch,
-                 .seed = box.seed},
-                world);
+  const auto groups = box.settings.find("param_groups");  // which parameters are frozen
+  Engine engine(
+      std::move(task),
+      {.optimizer = {.kind = OptimizerKind::kSgd,
+                     .momentum = 0,
+                     .groups = parse_param_groups(groups == box.settings.end() ? "" : groups->second)},
+       .schedule = {.shape = LrShape::kConstant},
+       .precision = box.precision,
+       .micro_batch = box.micro_batch,
+       .seed = box.seed},
+      world);
   engine.restore(box.engine);
   Window window;
   window.ids = at::tensor(box.ids, at::kLong);

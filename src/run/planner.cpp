@@ -150,13 +150,8 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   }
   fill_groups(engine, plan);
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
-<<<<<<< HEAD
-  const int64_t moments = bytes_of(engine.optimizer().state());
-  const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
-=======
   const int64_t moments = engine.optimizer().state_bytes();
-  const int64_t averages = config.ema > 0 ? parameters : 0;
->>>>>>> 15cb05d
+  const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
   plan.checkpoint_bytes = parameters + moments + averages + buffer_bytes(*engine.task().module);
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.

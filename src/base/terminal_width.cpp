@@ -1,0 +1,20 @@
+// Asks the kernel about terminals.
+// no torch
+#include "base/terminal_width.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace gradstep {
+
+bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
+
+int terminal_width(std::FILE* stream) {
+  winsize size{};
+  if (!is_terminal(stream) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return std::max<int>(size.ws_col, 40);
+}
+
+}  // namespace gradstep

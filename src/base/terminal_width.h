@@ -1,0 +1,12 @@
+// The terminal behind a stream, if there is one.
+#pragma once
+
+#include <cstdio>
+
+namespace gradstep {
+
+[[nodiscard]] bool is_terminal(std::FILE* stream);
+// Columns, at least 40; 80 for a stream that is no terminal or does not know.
+[[nodiscard]] int terminal_width(std::FILE* stream);
+
+}  // namespace gradstep
