@@ -152,7 +152,7 @@ void add_optimizer(TrainFlags& flags) {
                              .group = kOptimizer,
                              .metavar = "X",
                              .help = "adamw: added to the root of the second moment."},
-                            &RunConfig::eps, kNotNegative));
+                            &RunConfig::eps, {.min = 1.17549435e-38}));  // the smallest normal number of fp32
   flags.push_back(real_flag({.key = "momentum",
                              .on_resume = OnResume::kWarned,
                              .group = kOptimizer,

@@ -74,7 +74,7 @@ TEST(FlagTable, EachFlagChangesTheSettingsInItsOwnWay) {
   for (const Flag<RunConfig>& each : train_flags()) {
     bool changed = false;
     for (const char* text : {"true", "7", "0.5", "7s", "sequential", "sgd", "linear", "bf16", "onednn",
-                             "cuda:1", "rollback", "continue", "val_loss"}) {
+                             "cuda:1", "rollback", "continue", "val_loss", "tensorboard", "fc1.*:frozen"}) {
       RunConfig config;
       if (!each.set(config, text) || config == RunConfig{}) continue;
       changed = true;
