@@ -157,9 +157,10 @@ void add_optimizer(Flags& flags) {
       {.key = "param_groups",
        .group = kOptimizer,
        .metavar = "GROUPS",
-       .help = "Parameters that train differently, by pattern of their names: "
-               "'embed.*:lr=0.1,wd=0; head.*:frozen'. The first pattern that matches holds; lr is a factor, wd "
-               "a weight decay.",
+       .help =
+           "Parameters that train differently, by pattern of their names: "
+           "'embed.*:lr=0.1,wd=0; head.*:frozen'. The first pattern that matches holds; lr is a factor, wd "
+           "a weight decay.",
        .default_text = "no groups"},
       &RunConfig::param_groups, "groups such as 'embed.*:lr=0.1,wd=0; head.*:frozen'", are_param_groups));
   flags.push_back(real_flag({.key = "beta1",

@@ -8,6 +8,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/run/checkpoint.h"
 #include "gradstep/run/model_file.h"
+#include "gradstep/step/ema.h"
 #include "run/copy_by_name.h"
 
 namespace gradstep {

@@ -16,14 +16,22 @@ Reaction parse_reaction(const std::string& text) {
 
 bool is_scaler_overflow(const StepReport& report) {
   constexpr double kUnscaled = 1;
-  return report.skipped && report.spike.empty() && std::isfinite(report.loss) &&
+  return report.outcome == StepOutcome::kNotFinite && std::isfinite(report.loss) &&
          report.loss_scale > kUnscaled;
 }
 
 Reaction reaction_to(const StepReport& report, const RunConfig& config) {
-  if (!report.skipped) return Reaction::kGoOn;
-  if (!report.spike.empty()) return parse_reaction(config.on_spike);
-  return is_scaler_overflow(report) ? Reaction::kGoOn : parse_reaction(config.on_nonfinite);
+  switch (report.outcome) {
+    case StepOutcome::kSpike:
+      return parse_reaction(config.on_spike);
+    case StepOutcome::kNotFinite:
+      return is_scaler_overflow(report) ? Reaction::kGoOn : parse_reaction(config.on_nonfinite);
+    case StepOutcome::kApplied:
+    case StepOutcome::kSteppedOver:
+    case StepOutcome::kEmpty:
+      break;
+  }
+  return Reaction::kGoOn;
 }
 
 }  // namespace gradstep

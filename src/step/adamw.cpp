@@ -23,7 +23,8 @@ AdamW::AdamW(std::vector<TrainedParameter> parameters, const OptimizerOptions& o
 
 void AdamW::step(double lr, const at::Tensor& found_inf) {
   const at::NoGradGuard no_grad;
-  // The kernel expects the step to be counted already, and leaves it to the caller to take back a skipped one.
+  // The kernel expects the step to be counted already, and leaves it to the caller to take back a skipped
+  // one.
   count_step(one_, 1);
   for (const ParamBucket& bucket : buckets_) step_bucket(bucket, lr, found_inf);
   count_step(found_inf, -1);
@@ -53,8 +54,8 @@ void AdamW::step_bucket(const ParamBucket& bucket, double lr, const at::Tensor& 
     steps.push_back(step_views_[i]);
   }
   if (params.empty()) return;
-  at::_fused_adamw_(params, grads, means, squares, /*max_exp_avg_sqs=*/{}, steps, lr * bucket.lr_factor, beta1_,
-                    beta2_, bucket.weight_decay, eps_, /*amsgrad=*/false, /*maximize=*/false,
+  at::_fused_adamw_(params, grads, means, squares, /*max_exp_avg_sqs=*/{}, steps, lr * bucket.lr_factor,
+                    beta1_, beta2_, bucket.weight_decay, eps_, /*amsgrad=*/false, /*maximize=*/false,
                     /*grad_scale=*/{}, found_inf);
 }
 

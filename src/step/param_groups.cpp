@@ -70,10 +70,11 @@ ParamGroup read_group(const std::string& text) {
 
 // For a group that no parameter belongs to.
 [[noreturn]] void refuse_empty(const ParamGroup& group, const std::vector<std::string>& names) {
-  const auto matched = std::ranges::find_if(
-      names, [&](const std::string& name) { return matches(group.pattern, name); });
+  const auto matched =
+      std::ranges::find_if(names, [&](const std::string& name) { return matches(group.pattern, name); });
   if (matched != names.end()) {
-    throw ConfigError("parameter group " + group.pattern + ": every parameter it matches, such as " + *matched +
+    throw ConfigError("parameter group " + group.pattern + ": every parameter it matches, such as " +
+                      *matched +
                       ", belongs to an earlier group or needs no gradient; put this group first, or drop it");
   }
   std::vector<std::string> near = names;  // and the patterns of the modules around them
@@ -157,9 +158,10 @@ GroupedParameters apply_groups(const NamedTensors& parameters, const OptimizerOp
     const ParamGroup& group = options.groups[i];
     if (!used.contains(i)) refuse_empty(group, names);
     if (!group.frozen && group.weight_decay.value_or(0) > 0 && !decaying.contains(i)) {
-      throw ConfigError("parameter group " + group.pattern +
-                        ": its weight decay reaches none of its parameters, which have one dimension or none; "
-                        "drop it, or decay all parameters");
+      throw ConfigError(
+          "parameter group " + group.pattern +
+          ": its weight decay reaches none of its parameters, which have one dimension or none; "
+          "drop it, or decay all parameters");
     }
   }
   if (!result.trained.empty()) return result;

@@ -30,7 +30,8 @@ void Sgd::step_bucket(const ParamBucket& bucket, double lr, const at::Tensor& fo
     if (!momentum_buffers_.empty()) buffers.push_back(momentum_buffers_[i]);
   }
   if (params.empty()) return;
-  // A buffer of zeros makes the first update equal to PyTorch's (momentum * 0 + grad), so no update is special.
+  // A buffer of zeros makes the first update equal to PyTorch's (momentum * 0 + grad), so no update is
+  // special.
   at::_fused_sgd_(params, grads, buffers, bucket.weight_decay, momentum_, lr * bucket.lr_factor,
                   /*dampening=*/0.0, nesterov_, /*maximize=*/false,
                   /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);

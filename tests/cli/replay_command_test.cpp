@@ -40,7 +40,7 @@ class ReplayCommand : public ::testing::Test {
     window.batch = train->gather(window.ids);
     window.total_samples = 7;
     const StepReport report = engine.step(window);
-    EXPECT_TRUE(report.skipped);
+    EXPECT_TRUE(report.skipped());
     BlackBox box = make_black_box(engine, window, report);
     box.info = {.model = model, .dataset = train->spec(), .seed = 5};
     box.config.dataset = "mnist";

@@ -21,11 +21,11 @@ TEST(Trouble, AWindowThatWentWellCallsForNothing) {
 }
 
 TEST(Trouble, FollowsTheFlags) {
-  const StepReport bad{.loss = std::nan(""), .skipped = true};
+  const StepReport bad{.loss = std::nan(""), .outcome = StepOutcome::kNotFinite};
   EXPECT_EQ(reaction_to(bad, with("skip", "stop")), Reaction::kGoOn);
   EXPECT_EQ(reaction_to(bad, with("stop")), Reaction::kStop);
   EXPECT_EQ(reaction_to(bad, with("rollback")), Reaction::kRollBack);
-  const StepReport spike{.loss = 9, .skipped = true, .spike = "loss 9"};
+  const StepReport spike{.loss = 9, .outcome = StepOutcome::kSpike, .spike = SpikeFinding{.value = 9}};
   EXPECT_EQ(reaction_to(spike, with("stop", "skip")), Reaction::kGoOn);
   EXPECT_EQ(reaction_to(spike, with("skip", "stop")), Reaction::kStop);
   EXPECT_EQ(reaction_to(spike, with("skip", "rollback")), Reaction::kRollBack);
@@ -33,12 +33,12 @@ TEST(Trouble, FollowsTheFlags) {
 
 // fp16 begins with a scale that is meant to overflow.
 TEST(Trouble, TheScalersDailyWorkPasses) {
-  StepReport overflow{.loss = 2, .loss_scale = 65536, .skipped = true};
+  StepReport overflow{.loss = 2, .loss_scale = 65536, .outcome = StepOutcome::kNotFinite};
   EXPECT_TRUE(is_scaler_overflow(overflow));
   EXPECT_EQ(reaction_to(overflow, with("stop")), Reaction::kGoOn);
   overflow.loss_scale = 1;
   EXPECT_EQ(reaction_to(overflow, with("stop")), Reaction::kStop);
-  overflow = {.loss = std::nan(""), .loss_scale = 65536, .skipped = true};
+  overflow = {.loss = std::nan(""), .loss_scale = 65536, .outcome = StepOutcome::kNotFinite};
   EXPECT_EQ(reaction_to(overflow, with("stop")), Reaction::kStop);
 }
 

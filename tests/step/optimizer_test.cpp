@@ -35,7 +35,7 @@ TEST(Optimizer, I1_DecaySkipsVectorsAndScalars) {
       set_grad(p, at::zeros_like(p));
     }
     const auto optimizer = make({{"matrix", matrix}, {"bias", bias}, {"scale", scale}},
-                             {.weight_decay = 0.1, .decay_all = decay_all});
+                                {.weight_decay = 0.1, .decay_all = decay_all});
     optimizer->step(1.0, not_found());
     EXPECT_TRUE(at::allclose(matrix, at::full({2, 3}, 0.9F)));
     const float rest = decay_all ? 0.9F : 1.0F;
@@ -66,8 +66,9 @@ TEST(Optimizer, AdamWFollowsItsFormula) {
 TEST(Optimizer, SgdFollowsItsFormula) {
   for (const bool nesterov : {false, true}) {
     const at::Tensor w = parameter(at::full({1, 1}, 2.0F));
-    const auto optimizer = make({{"w", w}},
-        {.kind = OptimizerKind::kSgd, .weight_decay = 0.1, .momentum = 0.9, .nesterov = nesterov});
+    const auto optimizer =
+        make({{"w", w}},
+             {.kind = OptimizerKind::kSgd, .weight_decay = 0.1, .momentum = 0.9, .nesterov = nesterov});
     double value = 2, buffer = 0;
     for (int t = 1; t <= 20; ++t) {
       const double raw = std::cos(t);
@@ -115,7 +116,8 @@ TEST(Optimizer, FoundInfUndoesTheStep) {
   set_grad(w, at::full({2, 2}, std::numeric_limits<float>::quiet_NaN()));
   optimizer->step(0.1, at::ones({}));
   EXPECT_TRUE(at::equal(w, at::ones({2, 2})));
-  for (const auto& [name, tensor] : optimizer->state()) EXPECT_EQ(tensor.abs().sum().item<float>(), 0) << name;
+  for (const auto& [name, tensor] : optimizer->state())
+    EXPECT_EQ(tensor.abs().sum().item<float>(), 0) << name;
 }
 
 TEST(Optimizer, OptionsThatMakeNoSenseAreRefused) {
@@ -124,7 +126,8 @@ TEST(Optimizer, OptionsThatMakeNoSenseAreRefused) {
     return message_of<ConfigError>([&] { validate(options); });
   };
   validate(OptimizerOptions{});
-  for (const double eps : {0.0, 1e-60, -1.0, nan}) EXPECT_THAT(refusal({.eps = eps}), ::testing::HasSubstr("eps"));
+  for (const double eps : {0.0, 1e-60, -1.0, nan})
+    EXPECT_THAT(refusal({.eps = eps}), ::testing::HasSubstr("eps"));
   for (const double bad : {1.0, 1.5, -0.1, nan}) {
     EXPECT_THAT(refusal({.beta1 = bad}), ::testing::HasSubstr("beta1"));
     EXPECT_THAT(refusal({.beta2 = bad}), ::testing::HasSubstr("beta2"));
@@ -132,8 +135,10 @@ TEST(Optimizer, OptionsThatMakeNoSenseAreRefused) {
   }
   for (const double bad : {-1e-9, nan, std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(refusal({.weight_decay = bad}), ::testing::HasSubstr("weight decay"));
-    EXPECT_THAT(refusal({.groups = {{.pattern = "a.*", .lr_factor = bad}}}), ::testing::HasSubstr("group a.*"));
-    EXPECT_THAT(refusal({.groups = {{.pattern = "a.*", .weight_decay = bad}}}), ::testing::HasSubstr("group a.*"));
+    EXPECT_THAT(refusal({.groups = {{.pattern = "a.*", .lr_factor = bad}}}),
+                ::testing::HasSubstr("group a.*"));
+    EXPECT_THAT(refusal({.groups = {{.pattern = "a.*", .weight_decay = bad}}}),
+                ::testing::HasSubstr("group a.*"));
   }
   EXPECT_THAT(refusal({.kind = OptimizerKind::kSgd, .momentum = 0, .nesterov = true}),
               ::testing::HasSubstr("Nesterov"));
@@ -154,9 +159,11 @@ TEST(EngineOptions, ThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal([](Options& o) { o.spikes.window = 0; }), ::testing::HasSubstr("spikes.window"));
   EXPECT_THAT(refusal([&](Options& o) { o.spikes.z_score = nan; }), ::testing::HasSubstr("spikes.z_score"));
   EXPECT_THAT(refusal([](Options& o) { o.micro_batch = 0; }), ::testing::HasSubstr("micro-batch"));
-  EXPECT_THAT(refusal([](Options& o) { o.max_skips_in_a_row = 0; }), ::testing::HasSubstr("max_skips_in_a_row"));
+  EXPECT_THAT(refusal([](Options& o) { o.max_skips_in_a_row = 0; }),
+              ::testing::HasSubstr("max_skips_in_a_row"));
   EXPECT_THAT(refusal([](Options& o) { o.scaler.init_scale = 0; }), ::testing::HasSubstr("init_scale"));
-  EXPECT_THAT(refusal([](Options& o) { o.scaler.growth_interval = 0; }), ::testing::HasSubstr("growth_interval"));
+  EXPECT_THAT(refusal([](Options& o) { o.scaler.growth_interval = 0; }),
+              ::testing::HasSubstr("growth_interval"));
   EXPECT_THAT(refusal([](Options& o) { o.optimizer.beta1 = 1; }), ::testing::HasSubstr("beta1"));
 }
 

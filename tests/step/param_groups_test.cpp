@@ -32,8 +32,8 @@ TEST(ParamGroups, AreReadFromText) {
               ::testing::ElementsAre(ParamGroup{.pattern = "embed.*", .lr_factor = 0.1, .weight_decay = 0.0},
                                      ParamGroup{.pattern = "head.*", .frozen = true},
                                      ParamGroup{.pattern = "*.bias", .weight_decay = 2e-3}));
-  for (const char* text : {"embed.*", ":frozen", "a:", "a:lr", "a:lr=", "a:lr=x", "a:lr=-1", "a:wd=inf", "a:wd=nan",
-                           "a:momentum=1", "a:frozen,lr=1", "a:lr=1,", "a:lr=0.1x"}) {
+  for (const char* text : {"embed.*", ":frozen", "a:", "a:lr", "a:lr=", "a:lr=x", "a:lr=-1", "a:wd=inf",
+                           "a:wd=nan", "a:momentum=1", "a:frozen,lr=1", "a:lr=1,", "a:lr=0.1x"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { (void)parse_param_groups(text); }),
                 AllOf(HasSubstr(std::string("'") + text + "'"), HasSubstr("head.*:frozen")));
   }
@@ -98,7 +98,8 @@ TEST(ParamGroups, AWeightDecayOfItsOwnStillSparesVectors) {
   const at::Tensor start = three()->head->weight.detach();
   for (const auto& [name, tensor] : decayed)
     EXPECT_EQ(same_bytes(tensor, plain.at(name)), name != "head.weight") << name;
-  EXPECT_TRUE(at::allclose(decayed.at("head.weight"), plain.at("head.weight") - 0.01 * 0.5 * start, 1e-6, 1e-7));
+  EXPECT_TRUE(
+      at::allclose(decayed.at("head.weight"), plain.at("head.weight") - 0.01 * 0.5 * start, 1e-6, 1e-7));
 }
 
 TEST(ParamGroups, TheFirstMatchHolds) {

@@ -48,7 +48,7 @@ struct RunConfig {
   double momentum = 0.9;
   bool nesterov = false;
   bool decay_all = false;
-  std::string param_groups{};  // as parse_param_groups reads it
+  std::string param_groups{};    // as parse_param_groups reads it
   std::string sched = "cosine";  // cosine, linear, constant
   int64_t warmup_steps = 100;    // updates
   double clip_grad = 0;          // 0: off

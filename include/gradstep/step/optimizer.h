@@ -1,4 +1,5 @@
-// Optimizer: turns gradients into changed parameters. AdamW and SGD by ATen's fused kernels, or one of your own.
+// Optimizer: turns gradients into changed parameters. AdamW and SGD by ATen's fused kernels, or one of your
+// own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,13 +29,15 @@ struct OptimizerOptions {
   std::vector<ParamGroup> groups{};  ///< the first that matches a parameter holds for it
 };
 
-/// Throws ConfigError naming the option if a value makes no sense: a beta or the momentum outside [0, 1), an eps
-/// that is 0 in fp32, a negative or infinite weight decay or learning rate factor, Nesterov without momentum.
+/// Throws ConfigError naming the option if a value makes no sense: a beta or the momentum outside [0, 1), an
+/// eps that is 0 in fp32, a negative or infinite weight decay or learning rate factor, Nesterov without
+/// momentum.
 void validate(const OptimizerOptions& options);
 
-/// Applies the groups to the parameters; one that requires no gradient is frozen in any group. Throws ConfigError
-/// for a pattern that matches no parameter (naming near ones), for a group whose parameters all belong to
-/// earlier groups, for a weight decay that reaches no parameter of its group, and if no parameter trains.
+/// Applies the groups to the parameters; one that requires no gradient is frozen in any group. Throws
+/// ConfigError for a pattern that matches no parameter (naming near ones), for a group whose parameters all
+/// belong to earlier groups, for a weight decay that reaches no parameter of its group, and if no parameter
+/// trains.
 [[nodiscard]] GroupedParameters apply_groups(const NamedTensors& parameters, const OptimizerOptions& options);
 
 /// What the engine and the checkpoints need of an optimizer. Derive from it to bring your own, and hand
@@ -52,9 +55,9 @@ class Optimizer {
   /// parameters) is 1, changes nothing. Should not wait for the device.
   virtual void step(double lr, const at::Tensor& found_inf) = 0;
 
-  /// All that step() remembers, named "<parameter>.<what>", in a fixed order. The tensors share memory with the
-  /// optimizer: a checkpoint reads them, and a resume copies into them. Number, names, shapes and types never
-  /// change.
+  /// All that step() remembers, named "<parameter>.<what>", in a fixed order. The tensors share memory with
+  /// the optimizer: a checkpoint reads them, and a resume copies into them. Number, names, shapes and types
+  /// never change.
   [[nodiscard]] virtual NamedTensors state() const = 0;
 
   /// Bytes of state().
@@ -73,8 +76,8 @@ class Optimizer {
 /// Makes an optimizer over the parameters that train.
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<TrainedParameter> parameters)>;
 
-/// The optimizer that options.kind names. Its state is "<parameter>.exp_avg", ".exp_avg_sq" and ".step" (0-dim
-/// fp32), or ".momentum_buffer" (nothing without momentum).
+/// The optimizer that options.kind names. Its state is "<parameter>.exp_avg", ".exp_avg_sq" and ".step"
+/// (0-dim fp32), or ".momentum_buffer" (nothing without momentum).
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(std::vector<TrainedParameter> parameters,
                                                         const OptimizerOptions& options);
 

@@ -1,5 +1,5 @@
-// Parameter groups: parameters that a pattern of their names picks out, with a learning rate, a weight decay or
-// a rest of their own.
+// Parameter groups: parameters that a pattern of their names picks out, with a learning rate, a weight decay
+// or a rest of their own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@ namespace gradstep {
 /// Tensors by name, in a fixed order.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// Parameters that train differently from the rest. A parameter belongs to the first group whose pattern matches
-/// its name, and to no group if none does.
+/// Parameters that train differently from the rest. A parameter belongs to the first group whose pattern
+/// matches its name, and to no group if none does.
 struct ParamGroup {
   /// Matches the whole name of a parameter, as named_parameters() spells it: `*` stands for any number of
   /// characters, dots included, `?` for one character. "embed.*", "*.bias", "layers.?.weight".
@@ -28,8 +28,8 @@ struct ParamGroup {
 };
 
 /// Reads groups from text: "embed.*:lr=0.1,wd=0; head.*:frozen". A semicolon separates groups, a colon a
-/// pattern from its settings, a comma settings: `lr=` a factor, `wd=` a weight decay, or `frozen` alone. Empty
-/// text gives no group. Throws ConfigError naming the group that it cannot read.
+/// pattern from its settings, a comma settings: `lr=` a factor, `wd=` a weight decay, or `frozen` alone.
+/// Empty text gives no group. Throws ConfigError naming the group that it cannot read.
 [[nodiscard]] std::vector<ParamGroup> parse_param_groups(const std::string& text);
 
 /// A parameter that an optimizer trains, with all that its group says settled.
