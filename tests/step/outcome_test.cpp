@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 // Each target is the weight of its sample.
 Task weighted(Lin lin) {
   Task task = lin_task(lin);
+  task.loss_sum = [](const at::Tensor& outputs, const Batch&) { return outputs.to(at::kFloat).sum(); };
   task.weight = [](const Batch& batch) { return batch.targets.sum().item<double>(); };
   return task;
 }
