@@ -30,6 +30,7 @@
 
 #include "gradstep/model/task.h"
 #include "gradstep/model/tasks.h"
+#include "gradstep/model/load_weights.h"
 #include "gradstep/model/normalize.h"
 #include "gradstep/model/mlp.h"
 

@@ -9,6 +9,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
+#include "gradstep/step/ema.h"
 #include "gradstep/step/matmul.h"
 
 namespace gradstep {

@@ -16,7 +16,6 @@ namespace gradstep {
 namespace {
 
 constexpr const char* kKey = "gradstep.black_box";
-constexpr const char* kNotFinite = "not finite";
 
 // This rank by itself: an examination needs the others for nothing but their number of samples.
 class OneOfWorld final : public World {
@@ -56,7 +55,8 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
   BlackBox box{.window = report.window,
                .update = report.update,
                .epoch = report.epoch,
-               .cause = report.spike.empty() ? kNotFinite : report.spike,
+               .outcome = report.outcome,
+               .cause = report.spike ? to_string(*report.spike) : kNotFinite,
                .first_non_finite = report.first_non_finite,
                .modules = report.modules,
                .rank = rank,
@@ -84,7 +84,7 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
     engine.restore(box.engine);
     Examination seen;
     try {
-      seen = engine.examine(window);
+      seen = engine.examine(window, report.divisor);
     } catch (...) {
       engine.restore(after);
       throw;
@@ -145,7 +145,8 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
   window.batch = train.gather(window.ids, {.seed = box.seed, .epoch = box.epoch, .training = true});
   window.total_samples = box.total_samples;
   Examination again = engine.examine(window);
-  if (again.first_non_finite.empty() && box.cause == kNotFinite) again.first_non_finite = kNotFiniteInTheSum;
+  if (again.first_non_finite.empty() && box.outcome == StepOutcome::kNotFinite)
+    again.first_non_finite = kNotFiniteInTheSum;
   return again;
 }
 

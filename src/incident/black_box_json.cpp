@@ -70,6 +70,7 @@ void read_black_box_json(const std::string& path, const std::string& text, Black
   box.update = document.integer("update");
   box.epoch = document.integer("epoch");
   box.cause = document.text("cause");
+  box.outcome = box.cause == kNotFinite ? StepOutcome::kNotFinite : StepOutcome::kSpike;
   box.first_non_finite = document.text("first_non_finite");
   box.loss = document.real("loss");
   box.grad_norm = document.real("grad_norm");

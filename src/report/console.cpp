@@ -56,6 +56,11 @@ std::string end_line(const RunEnd& row) {
   return text;
 }
 
+// An empty window has no loss.
+std::string loss_text(const StepReport& step) {
+  return step.outcome == StepOutcome::kEmpty ? "no loss" : "loss " + fixed_text(step.loss, 4);
+}
+
 std::string eval_line(const EvalRow& row) {
   std::string text = "Epoch " + std::to_string(row.epoch + 1) + " | Update " + std::to_string(row.update) +
                      " | val_loss " + fixed_text(row.val_loss, 4);
@@ -104,13 +109,14 @@ class ConsoleSink::Impl {
   void count(const WindowRow& row) {
     samples_ += static_cast<double>(row.step.samples);
     seconds_ += static_cast<double>(row.step.samples) / row.samples_per_s;
-    if (row.step.skipped) ++skips_;
+    if (row.step.skipped()) ++skips_;
   }
 
   // Every log_interval windows; and at once when a loss or a gradient stops being finite, lest it hide
   // between two lines.
   bool is_due(const WindowRow& row) {
-    const bool is_finite = std::isfinite(row.step.loss);
+    const bool is_empty = row.step.outcome == StepOutcome::kEmpty;
+    const bool is_finite = is_empty || std::isfinite(row.step.loss);
     const bool turned = (was_finite_ && !is_finite) || !row.step.first_non_finite.empty();
     was_finite_ = is_finite;
     if (options_.log_interval == 0) return false;
@@ -125,8 +131,8 @@ class ConsoleSink::Impl {
 
   [[nodiscard]] std::string window_line(const WindowRow& row) const {
     std::string text = "Epoch " + std::to_string(row.step.epoch + 1) + " | Batch " +
-                       std::to_string(row.window_of_epoch) + " | loss " + fixed_text(row.step.loss, 4) +
-                       " | lr " + scientific_text(row.step.lr) + " | " + rate_text();
+                       std::to_string(row.window_of_epoch) + " | " + loss_text(row.step) + " | lr " +
+                       scientific_text(row.step.lr) + " | " + rate_text();
     if (skips_ > 0)
       text +=
           " | " + std::to_string(skips_) + " skipped, " + std::to_string(row.step.skipped_total) + " in all";
@@ -145,7 +151,7 @@ class ConsoleSink::Impl {
     Progress progress{.done = row.step.update,
                       .total = options_.total_updates,
                       .seconds_left = seconds_left(row.step.update, now),
-                      .note = "loss " + fixed_text(row.step.loss, 4)};
+                      .note = loss_text(row.step)};
     if (seconds_ > 0) progress.note += " | " + rate_text();
     write(bar_.show(bar_text(progress, options_.width - 1)));  // the last column would wrap
   }

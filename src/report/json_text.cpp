@@ -115,6 +115,11 @@ void JsonLine::add(std::string_view key, const std::vector<double>& values) {
   append_list<double>(out_, values, append_real);
 }
 
+void JsonLine::add_null(std::string_view key) {
+  start(key);
+  out_ += "null";
+}
+
 void JsonLine::add(std::string_view key, bool value) {
   start(key);
   out_ += value ? "true" : "false";

@@ -20,6 +20,7 @@ class JsonLine {
   // Bytes that are not UTF-8 become U+FFFD.
   void add(std::string_view key, std::string_view text);
   void add(std::string_view key, const char* text) { add(key, std::string_view(text)); }
+  void add_null(std::string_view key);
   // Lists of numbers, each as above.
   void add(std::string_view key, const std::vector<int64_t>& values);
   void add(std::string_view key, const std::vector<double>& values);

@@ -27,11 +27,13 @@ void append_window(std::string& out, const WindowRow& row) {
   line.add("window", step.window);
   line.add("update", step.update);
   line.add("epoch", step.epoch);
-  line.add("loss", step.loss);
+  // An empty window has neither.
+  const bool is_empty = step.outcome == StepOutcome::kEmpty;
+  is_empty ? line.add_null("loss") : line.add("loss", step.loss);
   line.add("lr", step.lr);
-  line.add("grad_norm", step.grad_norm);
+  is_empty ? line.add_null("grad_norm") : line.add("grad_norm", step.grad_norm);
   line.add("loss_scale", step.loss_scale);
-  line.add("skipped", step.skipped);
+  line.add("skipped", step.skipped());
   line.add("skipped_total", step.skipped_total);
   line.add("samples", row.samples);
   line.add("divisor", step.divisor);
@@ -39,7 +41,7 @@ void append_window(std::string& out, const WindowRow& row) {
   line.add("time_data", row.time_data);
   line.add("time_step", row.time_step);
   line.add("memory", row.memory);
-  if (!step.spike.empty()) line.add("spike", step.spike);
+  if (step.spike) line.add("spike", to_string(*step.spike));
   if (!step.first_non_finite.empty()) line.add("first_non_finite", step.first_non_finite);
   line.close();
 }

@@ -174,7 +174,7 @@ class TensorBoardSink::Impl {
   }
 
   void window(const WindowRow& row) {
-    if (row.step.skipped) return;
+    if (row.step.skipped()) return;
     Points points;
     points.add("train/loss", row.step.loss);
     points.add("train/lr", row.step.lr);

@@ -9,7 +9,7 @@
 namespace gradstep {
 
 bool& BlackBoxWriter::left_of_its_kind(const StepReport& step) {
-  if (!step.spike.empty()) return left_spike_;
+  if (step.outcome == StepOutcome::kSpike) return left_spike_;
   return is_scaler_overflow(step) ? left_overflow_ : left_non_finite_;
 }
 

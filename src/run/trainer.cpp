@@ -7,6 +7,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/run/evaluator.h"
+#include "gradstep/step/ema.h"
 #include "run/trainer_impl.h"
 #include "run/trouble.h"
 
@@ -112,14 +113,15 @@ void Trainer::Impl::consume(const Window& window) {
 void Trainer::Impl::react(const Window& window, const StepReport& step) {
   const std::string number = std::to_string(step.window);
   if (step.num_out_of_memory > 0) event(OutOfMemory{.window = step.window, .micro_batch = step.micro_batch});
-  if (!step.skipped) return;
+  if (step.outcome != StepOutcome::kNotFinite && step.outcome != StepOutcome::kSpike) return;
   boxes_->leave(window, step);
-  if (!step.spike.empty()) event(Spike{.window = step.window, .what = step.spike});
+  if (step.spike) event(Spike{.window = step.window, .what = to_string(*step.spike)});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
                    step.first_non_finite + "; lower --lr or set --clip-grad");
   }
-  const std::string cause = step.spike.empty() ? "not finite, first in " + step.first_non_finite : step.spike;
+  const std::string cause =
+      step.spike ? to_string(*step.spike) : "not finite, first in " + step.first_non_finite;
   switch (reaction_to(step, setup_.job.trouble)) {
     case Reaction::kGoOn:
       return;

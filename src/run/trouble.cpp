@@ -7,14 +7,22 @@
 namespace gradstep {
 bool is_scaler_overflow(const StepReport& report) {
   constexpr double kUnscaled = 1;
-  return report.skipped && report.spike.empty() && std::isfinite(report.loss) &&
+  return report.outcome == StepOutcome::kNotFinite && std::isfinite(report.loss) &&
          report.loss_scale > kUnscaled;
 }
 
 Reaction reaction_to(const StepReport& report, const TroublePolicy& policy) {
-  if (!report.skipped) return Reaction::kGoOn;
-  if (!report.spike.empty()) return policy.on_spike;
-  return is_scaler_overflow(report) ? Reaction::kGoOn : policy.on_not_finite;
+  switch (report.outcome) {
+    case StepOutcome::kSpike:
+      return policy.on_spike;
+    case StepOutcome::kNotFinite:
+      return is_scaler_overflow(report) ? Reaction::kGoOn : policy.on_not_finite;
+    case StepOutcome::kApplied:
+    case StepOutcome::kSteppedOver:
+    case StepOutcome::kEmpty:
+      break;
+  }
+  return Reaction::kGoOn;
 }
 
 }  // namespace gradstep

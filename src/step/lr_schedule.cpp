@@ -5,9 +5,20 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
+
+namespace {
+
+double checked(double lr, int64_t update) {
+  if (lr >= 0 && std::isfinite(lr)) return lr;
+  throw ConfigError("schedule: its function gives " + shortest(lr) + " for update " + std::to_string(update) +
+                    ", must be finite and at least 0");
+}
+
+}  // namespace
 
 LrShape parse_lr_shape(const std::string& text) {
   if (text == "cosine") return LrShape::kCosine;
@@ -17,6 +28,7 @@ LrShape parse_lr_shape(const std::string& text) {
 }
 
 double LrSchedule::at(int64_t k) const {
+  if (function) return checked(function(k), k);
   if (k <= warmup_steps) return peak * static_cast<double>(k) / static_cast<double>(warmup_steps);
   if (shape == LrShape::kConstant) return peak;
   if (k >= total_steps) return min;
@@ -27,6 +39,7 @@ double LrSchedule::at(int64_t k) const {
 }
 
 void validate(const LrSchedule& schedule) {
+  if (schedule.function) return;
   const auto number = [](int64_t n) { return std::to_string(n); };
   if (!(schedule.peak >= 0) || !(schedule.min >= 0) || schedule.warmup_steps < 0) {
     throw ConfigError("schedule: learning rates and warm-up must not be negative");

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 namespace gradstep {
 namespace {
@@ -30,22 +29,18 @@ Moments moments(const std::vector<double>& values) {
   return result;
 }
 
-std::string rounded(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
 // Judges `value` by those before it, and adds it to them.
-std::string judge(const char* name, double value, const SpikeOptions& options, std::vector<double>& before) {
-  if (!std::isfinite(value)) return {};
-  std::string finding;
+std::optional<SpikeFinding> judge(SpikeFinding::Quantity quantity, double value, const SpikeOptions& options,
+                                  std::vector<double>& before) {
+  std::optional<SpikeFinding> finding;
   if (before.size() >= static_cast<size_t>(options.window)) {
     const Moments seen = moments(before);
     if (value > seen.mean + options.z_score * seen.deviation && seen.deviation > 0) {
-      finding = std::string(name) + " " + rounded(value) + " is " +
-                rounded((value - seen.mean) / seen.deviation) + " deviations above the mean " +
-                rounded(seen.mean) + " of " + std::to_string(before.size()) + " windows";
+      finding = SpikeFinding{.quantity = quantity,
+                             .value = value,
+                             .z_score = (value - seen.mean) / seen.deviation,
+                             .mean = seen.mean,
+                             .num_windows = static_cast<int64_t>(before.size())};
     }
     before.erase(before.begin());
   }
@@ -55,11 +50,11 @@ std::string judge(const char* name, double value, const SpikeOptions& options, s
 
 }  // namespace
 
-std::string SpikeDetector::observe(double loss, double grad_norm) {
+std::optional<SpikeFinding> SpikeDetector::observe(double loss, double grad_norm) {
   if (!enabled() || !std::isfinite(loss) || !std::isfinite(grad_norm)) return {};
-  const std::string by_loss = judge("loss", loss, options_, history_.losses);
-  const std::string by_norm = judge("gradient norm", grad_norm, options_, history_.grad_norms);
-  return by_loss.empty() ? by_norm : by_loss;
+  const auto by_loss = judge(SpikeFinding::Quantity::kLoss, loss, options_, history_.losses);
+  const auto by_norm = judge(SpikeFinding::Quantity::kGradNorm, grad_norm, options_, history_.grad_norms);
+  return by_loss ? by_loss : by_norm;
 }
 
 void SpikeDetector::restore(SpikeHistory history) {

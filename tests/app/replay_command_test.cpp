@@ -42,7 +42,7 @@ class ReplayCommand : public ::testing::Test {
     window.batch = train->gather(window.ids);
     window.total_samples = 7;
     const StepReport report = engine.step(window);
-    EXPECT_TRUE(report.skipped);
+    EXPECT_TRUE(report.skipped());
     BlackBox box = make_black_box(engine, window, report);
     box.info = {.settings = {{"model", "mlp"}, {"hidden", "6"}, {"dropout", "0.5"}, {"dataset", "mnist"}}};
     box.settings = {{"data_dir", data.path()},

@@ -19,10 +19,19 @@ std::vector<at::Tensor> parameters_of(int64_t rank) {
   return parameters;
 }
 
+// One exchange in which this rank's passes end as `own`.
+SyncStatus summed(const std::vector<at::Tensor>& parameters, World& world,
+                  SyncStatus own = SyncStatus::kComplete) {
+  const std::unique_ptr<GradSync> sync = make_grad_sync(parameters, world);
+  sync->begin(1);
+  if (own == SyncStatus::kComplete) sync->arm({});
+  return sync->finish(own);
+}
+
 TEST(GradSync, SumsOverRanksAndKeepsAbsentGradientsAbsent) {
   run_ranks(3, [](World& world) {
     std::vector<at::Tensor> parameters = parameters_of(world.rank());
-    GradSync(parameters, world).sum_();
+    EXPECT_EQ(summed(parameters, world), SyncStatus::kComplete);
     EXPECT_TRUE(same_bytes(parameters[0].grad(), torch::full({1, 2}, 6.0)));
     EXPECT_TRUE(same_bytes(parameters[1].grad(), torch::arange(4, at::kFloat).view({2, 2})));
     EXPECT_FALSE(parameters[2].grad().defined());
@@ -33,7 +42,7 @@ TEST(GradSync, NotFiniteOnOneRankIsNotFiniteOnAll) {
   run_ranks(2, [](World& world) {
     std::vector<at::Tensor> parameters{torch::zeros({2}).requires_grad_()};
     parameters[0].mutable_grad() = torch::tensor({1.0F, world.rank() == 1 ? NAN : 1.0F});
-    GradSync(parameters, world).sum_();
+    EXPECT_EQ(summed(parameters, world), SyncStatus::kComplete);
     EXPECT_EQ(parameters[0].grad()[0].item<float>(), 2.0F);
     EXPECT_TRUE(std::isnan(parameters[0].grad()[1].item<float>()));
   });
@@ -45,7 +54,7 @@ TEST(GradSync, OneCollectiveAWindow) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&hub, rank] {
       ThreadWorld world(hub, rank);
-      GradSync(parameters_of(rank), world).sum_();
+      EXPECT_EQ(summed(parameters_of(rank), world), SyncStatus::kComplete);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -55,7 +64,7 @@ TEST(GradSync, OneCollectiveAWindow) {
 TEST(GradSync, AWorldOfOneChangesNothing) {
   std::vector<at::Tensor> parameters = parameters_of(1);
   const at::Tensor grad = parameters[1].grad();
-  GradSync(parameters, solo()).sum_();
+  EXPECT_EQ(summed(parameters, solo()), SyncStatus::kComplete);
   EXPECT_TRUE(parameters[1].grad().is_same(grad));
   EXPECT_EQ(solo().rank(), 0);
   EXPECT_EQ(solo().size(), 1);
@@ -64,8 +73,32 @@ TEST(GradSync, AWorldOfOneChangesNothing) {
 TEST(GradSync, NoParametersNeedNoCollective) {
   ThreadHub hub(1);
   ThreadWorld world(hub, 0);
-  GradSync({}, world).sum_();
+  EXPECT_EQ(summed({}, world), SyncStatus::kComplete);
   EXPECT_EQ(hub.num_collectives, 0);
+}
+
+TEST(GradSync, TheWorstStatusOfAnyRankIsThatOfAll) {
+  for (const int64_t bad_rank : {0, 1, 2}) {
+    for (const SyncStatus bad : {SyncStatus::kOutOfMemory, SyncStatus::kFailed}) {
+      run_ranks(3, [&](World& world) {
+        std::vector<at::Tensor> parameters = parameters_of(world.rank());
+        const bool is_bad = world.rank() == bad_rank;
+        if (is_bad) {
+          for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+        }
+        EXPECT_EQ(summed(parameters, world, is_bad ? bad : SyncStatus::kComplete), bad);
+        // The next exchange is whole again.
+        std::vector<at::Tensor> again = parameters_of(world.rank());
+        EXPECT_EQ(summed(again, world), SyncStatus::kComplete);
+        EXPECT_TRUE(same_bytes(again[0].grad(), torch::full({1, 2}, 6.0)));
+      });
+    }
+  }
+  run_ranks(2, [](World& world) {
+    const auto own = world.rank() == 0 ? SyncStatus::kFailed : SyncStatus::kOutOfMemory;
+    EXPECT_EQ(summed({torch::zeros({2}).requires_grad_()}, world, own), SyncStatus::kFailed);
+  });
+  EXPECT_EQ(summed({torch::zeros({2})}, solo(), SyncStatus::kOutOfMemory), SyncStatus::kOutOfMemory);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ BlackBox box_of_broken_run(Precision precision, const Dataset& data) {
   }
   const Window window = window_of(data, {30, 11, 29, 12, 5, 39});
   const StepReport report = engine.step(window);
-  EXPECT_TRUE(report.skipped);
+  EXPECT_TRUE(report.skipped());
   BlackBox box = make_black_box(engine, window, report);
   box.scale_history = {{1, 64}, {3, 32}};
   box.info = {.settings = {{"model", "mlp"}, {"hidden", "6"}}, .precision = precision, .update = 2};
@@ -134,10 +134,11 @@ TEST(BlackBox, ASpikeIsExaminedForItAndTheRunGoesOnAsIfNot) {
       task.module->named_parameters()["fc2.weight"].mul_(40);
     }
     const StepReport report = engine.step(odd);
-    EXPECT_NE(report.spike, "");
+    EXPECT_TRUE(report.spike);
     if (leave_box) {
       const BlackBox box = make_black_box(engine, odd, report);
-      EXPECT_EQ(box.cause, report.spike);
+      EXPECT_EQ(box.cause, to_string(*report.spike));
+      EXPECT_EQ(box.outcome, StepOutcome::kSpike);
       EXPECT_EQ(box.first_non_finite, "");
       EXPECT_EQ(box.engine.counters.windows, 6);
       EXPECT_EQ(box.modules.size(), 2U);

@@ -34,7 +34,7 @@ WindowRow sample_row() {
   row.step.lr = 2e-4;
   row.step.grad_norm = 1.0 / 3;
   row.step.loss_scale = 65536;
-  row.step.skipped = true;
+  row.step.outcome = StepOutcome::kNotFinite;
   row.step.skipped_total = 1;
   row.step.samples = 128;
   row.step.divisor = 128;
@@ -60,6 +60,22 @@ class JsonlSinkTest : public testing::Test {
  private:
   std::filesystem::path folder_;
 };
+
+TEST(WindowRow, SaysWhatWasOddAboutASpike) {
+  WindowRow row = sample_row();
+  row.step.outcome = StepOutcome::kSpike;
+  row.step.spike = SpikeFinding{.value = 9, .z_score = 7, .mean = 2, .num_windows = 128};
+  EXPECT_THAT(window_row_json(row),
+              HasSubstr(R"("spike":"loss 9 is 7 deviations above the mean 2 of 128 windows")"));
+}
+
+TEST(WindowRow, AnEmptyWindowHasNoLossAndNoNorm) {
+  WindowRow row = sample_row();
+  row.step.outcome = StepOutcome::kEmpty;
+  row.step.loss = row.step.grad_norm = std::nan("");
+  EXPECT_THAT(window_row_json(row), HasSubstr(R"("loss":null,"lr":0.0002,"grad_norm":null,)"));
+  EXPECT_THAT(window_row_json(row), HasSubstr(R"("skipped":true)"));
+}
 
 TEST(JsonlRow, GoldenWindow) {
   EXPECT_EQ(

@@ -75,5 +75,14 @@ TEST(Plan, SaysRanksOneMicroBatchAndFullWindows) {
   EXPECT_THAT(text, Not(HasSubstr("output")));
 }
 
+TEST(Plan, ShowsGroupsBehindTheDecay) {
+  RunPlan plan = reference_job();
+  plan.groups = {"fc1.*: frozen, 2 tensors (9 parameters)", "*.bias: decay 0, 1 tensor (3 parameters)"};
+  EXPECT_THAT(format_plan(plan), HasSubstr("(266 parameters)\n"
+                                           "group       fc1.*: frozen, 2 tensors (9 parameters)\n"
+                                           "group       *.bias: decay 0, 1 tensor (3 parameters)\n"
+                                           "checkpoint"));
+}
+
 }  // namespace
 }  // namespace gradstep

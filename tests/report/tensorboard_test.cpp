@@ -98,7 +98,7 @@ TEST_F(TensorBoardTest, ASkippedWindowAddsNoPoint) {
   start(0);
   windows(1, 1, 0.5);
   WindowRow skipped = row_of(1, NAN);
-  skipped.step.skipped = true;
+  skipped.step.outcome = StepOutcome::kNotFinite;
   sink_->window(skipped);
   windows(2, 2, 0.25);
   EXPECT_EQ(curve("train/loss"), expected({{1, 0.5}, {2, 0.25}}));

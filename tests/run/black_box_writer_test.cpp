@@ -22,13 +22,13 @@ class BlackBoxWriterTest : public ::testing::Test {
   void leave(BlackBoxWriter& boxes, int64_t window, StepReport step) {
     step.window = window;
     step.micro_batch = 2;
-    step.skipped = true;
+    step.outcome = step.spike ? StepOutcome::kSpike : StepOutcome::kNotFinite;
     boxes.leave(window_, step);
   }
   std::vector<std::string> names() { return posix_file_system().list(run_.out.path()); }
 
   const StepReport overflow_{.loss = 1, .loss_scale = 1024};
-  const StepReport spike_{.loss = 9, .spike = "loss 9"};
+  const StepReport spike_{.loss = 9, .spike = SpikeFinding{.value = 9}};
   const StepReport bad_{.loss = std::nan("")};
   SmallRun run_;
   RunSetup setup_{run_.job(), solo()};

@@ -219,5 +219,20 @@ TEST(FillPlan, WordsForEveryKindOfEnd) {
   EXPECT_EQ(plan_of(job, 1000).schedule, "constant, 100 warm-up updates, peak 0.001");
 }
 
+TEST(FillPlan, CountsGroups) {
+  RunConfig config = with_length({}, 500);
+  config.param_groups = "fc2.bias:frozen; fc1.*:lr=0.1,wd=0.01";
+  const RunPlan plan = plan_of(config, 1000);
+  EXPECT_EQ(plan.num_parameters, 784 * 256 + 256 + 256 * 10 + 10);
+  EXPECT_THAT(plan.groups, ::testing::ElementsAre(
+                               "fc2.bias: frozen, 1 tensor (10 parameters)",
+                               "fc1.*: learning rate x 0.1, decay 0.01, 2 tensors (200,960 parameters)"));
+  // What no group decays in its own way.
+  EXPECT_EQ(plan.decay_tensors, 1);
+  EXPECT_EQ(plan.decay_parameters, 2560);
+  EXPECT_EQ(plan.no_decay_tensors, 0);
+  EXPECT_EQ(plan.checkpoint_bytes, 3 * 4 * plan.num_parameters - 2 * 4 * 10 + 3 * 4);
+}
+
 }  // namespace
 }  // namespace gradstep::testing

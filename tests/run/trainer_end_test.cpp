@@ -80,7 +80,7 @@ TEST(RunEnds, D3_DivergedKeepsTheLastGoodModel) {
   EXPECT_TRUE(std::filesystem::exists(run.out.file("blackbox-00000002.safetensors")));
   ASSERT_EQ(run.sink.windows.size(), 21U);  // one update, then 20 skips, the last of which has its row
   EXPECT_TRUE(run.sink.windows.back().step.diverged);
-  EXPECT_TRUE(run.sink.windows.back().step.skipped);
+  EXPECT_TRUE(run.sink.windows.back().step.skipped());
   EXPECT_FALSE(run.sink.windows.back().step.first_non_finite.empty());
   EXPECT_THAT(message, HasSubstr(run.sink.windows.back().step.first_non_finite));
   EXPECT_GE(run.sink.num_flushes, 1);
@@ -94,11 +94,11 @@ TEST(RunEnds, D6_NotFiniteShowsInItsOwnRow) {
   run.config.epochs = 1;
   run.run();
   EXPECT_TRUE(std::isfinite(run.sink.windows[0].step.loss));
-  EXPECT_FALSE(run.sink.windows[0].step.skipped);
+  EXPECT_FALSE(run.sink.windows[0].step.skipped());
   for (size_t i = 1; i < 3; ++i) {
     const StepReport& step = run.sink.windows[i].step;
     EXPECT_FALSE(std::isfinite(step.loss) && std::isfinite(step.grad_norm)) << i;
-    EXPECT_TRUE(step.skipped);
+    EXPECT_TRUE(step.skipped());
     EXPECT_EQ(step.skipped_total, static_cast<int64_t>(i));
     EXPECT_EQ(step.update, 1);
     EXPECT_EQ(step.lr, 1e38);  // of the update that did not happen

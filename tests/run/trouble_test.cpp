@@ -17,11 +17,11 @@ TEST(Trouble, AWindowThatWentWellCallsForNothing) {
 }
 
 TEST(Trouble, FollowsThePolicy) {
-  const StepReport bad{.loss = std::nan(""), .skipped = true};
+  const StepReport bad{.loss = std::nan(""), .outcome = StepOutcome::kNotFinite};
   EXPECT_EQ(reaction_to(bad, with(Reaction::kGoOn, Reaction::kStop)), Reaction::kGoOn);
   EXPECT_EQ(reaction_to(bad, with(Reaction::kStop)), Reaction::kStop);
   EXPECT_EQ(reaction_to(bad, with(Reaction::kRollBack)), Reaction::kRollBack);
-  const StepReport spike{.loss = 9, .skipped = true, .spike = "loss 9"};
+  const StepReport spike{.loss = 9, .outcome = StepOutcome::kSpike, .spike = SpikeFinding{.value = 9}};
   EXPECT_EQ(reaction_to(spike, with(Reaction::kStop, Reaction::kGoOn)), Reaction::kGoOn);
   EXPECT_EQ(reaction_to(spike, with(Reaction::kGoOn, Reaction::kStop)), Reaction::kStop);
   EXPECT_EQ(reaction_to(spike, with(Reaction::kGoOn, Reaction::kRollBack)), Reaction::kRollBack);
@@ -29,12 +29,12 @@ TEST(Trouble, FollowsThePolicy) {
 
 // fp16 begins with a scale that is meant to overflow.
 TEST(Trouble, TheScalersDailyWorkPasses) {
-  StepReport overflow{.loss = 2, .loss_scale = 65536, .skipped = true};
+  StepReport overflow{.loss = 2, .loss_scale = 65536, .outcome = StepOutcome::kNotFinite};
   EXPECT_TRUE(is_scaler_overflow(overflow));
   EXPECT_EQ(reaction_to(overflow, with(Reaction::kStop)), Reaction::kGoOn);
   overflow.loss_scale = 1;
   EXPECT_EQ(reaction_to(overflow, with(Reaction::kStop)), Reaction::kStop);
-  overflow = {.loss = std::nan(""), .loss_scale = 65536, .skipped = true};
+  overflow = {.loss = std::nan(""), .loss_scale = 65536, .outcome = StepOutcome::kNotFinite};
   EXPECT_EQ(reaction_to(overflow, with(Reaction::kStop)), Reaction::kStop);
 }
 

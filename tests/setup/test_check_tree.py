@@ -133,17 +133,20 @@ class Lines(unittest.TestCase):
 class OneScreen(unittest.TestCase):
     def engine(self, num_lines):
         body = ["  work();"] * (num_lines - 2)
-        return source("StepReport Engine::step(const Window& window) {", *body, "}", "void Engine::other() {}")
+        return source("StepReport Engine::Impl::step(const Window& window) {", *body, "}", "void Engine::other() {}")
 
     def test_length(self):
         self.assertEqual(findings("src/step/engine.cpp", self.engine(60)), [])
         found = findings("src/step/engine.cpp", self.engine(61))
         self.assertEqual([line for line, _ in found], [2])
-        self.assertIn("Engine::step has 61 lines", found[0][1])
+        self.assertIn("Engine::Impl::step has 61 lines", found[0][1])
 
     def test_a_signature_over_two_lines(self):
         text = source(
-            "StepReport Engine::step(const Window& window,", "                        int n) {", *["  a();"] * 58, "}"
+            "StepReport Engine::Impl::step(const Window& window,",
+            "                        int n) {",
+            *["  a();"] * 58,
+            "}",
         )
         self.assertIn("has 61 lines", findings("src/step/engine.cpp", text)[0][1])
 

@@ -190,7 +190,7 @@ TEST(Examine, ASkipReportsWhatItSawAtTheFirstOfARow) {
   bad.batch.inputs[19][2] = kNan;
   const EngineState before = engine.state();
   const StepReport report = engine.step(bad);
-  ASSERT_TRUE(report.skipped);
+  ASSERT_TRUE(report.skipped());
   ASSERT_EQ(report.modules.size(), 4U);
   EXPECT_GT(of(report.modules, "block.0").num_bad, 16);
   // Gone back to that window, a second look shows the same.
@@ -231,7 +231,7 @@ TEST(Examine, WithoutMemoryItSaysSo) {
   };
   Engine engine(task, options(Precision::kFp32), solo());
   const StepReport report = engine.step(at::full({3, 2}, kNan), no_targets(3));
-  EXPECT_TRUE(report.skipped);
+  EXPECT_TRUE(report.skipped());
   EXPECT_THAT(report.first_non_finite, HasSubstr("no memory for a second look"));
 }
 

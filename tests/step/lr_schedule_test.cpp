@@ -106,5 +106,29 @@ TEST(LrSchedule, AForgottenLengthIsRefused) {
   EXPECT_THROW(Engine(lin_task(lin), {}, solo()), ConfigError);
 }
 
+TEST(LrSchedule, AFunctionOfOnesOwnTakesThePlaceOfTheShapes) {
+  EngineOptions options = plain_sgd(1);
+  // No length and no peak: the shapes would refuse that.
+  options.schedule = {.peak = -1, .function = [](int64_t k) { return k == 2 ? 0.5 : 1.0 / (1 << k); }};
+  Lin lin;
+  Engine engine(lin_task(lin), options, solo());
+  EXPECT_EQ(engine.next_lr(), 0.5);
+  for (const double lr : {0.5, 0.5, 0.125}) EXPECT_EQ(engine.step(column({1}), no_targets(1)).lr, lr);
+  EXPECT_EQ(lin->w.item<float>(), -1.125F);
+}
+
+TEST(LrSchedule, AFunctionThatGivesNonsenseIsRefused) {
+  for (const double bad : {-0.1, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EngineOptions options = plain_sgd(1);
+    options.schedule.function = [bad](int64_t k) { return k < 2 ? 1.0 : bad; };
+    Lin lin;
+    Engine engine(lin_task(lin), options, solo());
+    engine.step(column({1}), no_targets(1));
+    EXPECT_THROW(engine.step(column({1}), no_targets(1)), ConfigError);
+    EXPECT_EQ(engine.counters().windows, 1);
+    EXPECT_EQ(lin->w.item<float>(), -1.0F);
+  }
+}
+
 }  // namespace
 }  // namespace gradstep::testing

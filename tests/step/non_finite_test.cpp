@@ -33,7 +33,7 @@ TEST(Skip, B5_InfAtUpdate3ChangesNothingButTheScale) {
   at::Tensor bad = clean.clone();
   bad[1][0] = kInf;
   const StepReport skipped = engine.step(bad, no_targets(2));
-  EXPECT_TRUE(skipped.skipped);
+  EXPECT_TRUE(skipped.skipped());
   EXPECT_EQ(skipped.skipped_total, 1);
   EXPECT_EQ(skipped.update, 2);
   EXPECT_EQ(skipped.window, 3);
@@ -43,7 +43,7 @@ TEST(Skip, B5_InfAtUpdate3ChangesNothingButTheScale) {
   EXPECT_EQ(next.loss_scale, 32768.0);
   EXPECT_EQ(next.lr, skipped.lr);
   EXPECT_EQ(next.update, 3);
-  EXPECT_FALSE(next.skipped);
+  EXPECT_FALSE(next.skipped());
 }
 
 // Ten parameters, of which the last but two gets a gradient that is not finite.
@@ -76,11 +76,11 @@ void expect_skip_and_recovery(World& world, Precision precision, bool bad_rank) 
   const std::vector<at::Tensor> before = everything(engine);
   at::Tensor bad = clean.clone();
   if (bad_rank) bad[2][7] = kNan;  // in the last micro-batch
-  EXPECT_TRUE(engine.step(bad, no_targets(3)).skipped);
+  EXPECT_TRUE(engine.step(bad, no_targets(3)).skipped());
   EXPECT_TRUE(same_bytes(everything(engine), before));
   for (const auto& [name, parameter] : engine.optimizer().parameters())
     EXPECT_FALSE(parameter.grad().defined()) << name;
-  EXPECT_FALSE(engine.step(clean, no_targets(3)).skipped);
+  EXPECT_FALSE(engine.step(clean, no_targets(3)).skipped());
   EXPECT_FALSE(same_bytes(everything(engine), before));
 }
 
@@ -103,7 +103,7 @@ TEST(Skip, ANormThatOverflowsCountsAsNotFinite) {
   Dot dot(at::ones({1, 2}));
   Engine engine(dot_task(dot), adamw(Precision::kFp32), solo());
   const std::vector<at::Tensor> before = everything(engine);
-  EXPECT_TRUE(engine.step(at::full({1, 2}, 3e38F), no_targets(1)).skipped);
+  EXPECT_TRUE(engine.step(at::full({1, 2}, 3e38F), no_targets(1)).skipped());
   EXPECT_TRUE(same_bytes(everything(engine), before));
 }
 
@@ -114,7 +114,7 @@ TEST(Skip, SgdMomentumIsUntouched) {
   Engine engine(dot_task(dot), options, solo());
   for (const float value : {kNan, 1.0F, kInf}) {
     const std::vector<at::Tensor> before = everything(engine);
-    const bool skipped = engine.step(at::full({1, 2}, value), no_targets(1)).skipped;
+    const bool skipped = engine.step(at::full({1, 2}, value), no_targets(1)).skipped();
     EXPECT_EQ(skipped, !std::isfinite(value));
     EXPECT_EQ(same_bytes(everything(engine), before), skipped);
   }
@@ -126,7 +126,7 @@ TEST(Skip, BatchNormStatisticsAreUntouched) {
   engine.step(at::randn({4, 4}), no_targets(4));
   std::vector<at::Tensor> before;
   for (const at::Tensor& buffer : model->buffers()) before.push_back(buffer.clone());
-  EXPECT_TRUE(engine.step(at::full({4, 4}, kNan), no_targets(4)).skipped);
+  EXPECT_TRUE(engine.step(at::full({4, 4}, kNan), no_targets(4)).skipped());
   EXPECT_TRUE(same_bytes(model->buffers(), before));
   engine.step(at::randn({4, 4}), no_targets(4));
   EXPECT_FALSE(same_bytes(model->buffers(), before));

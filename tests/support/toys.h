@@ -5,6 +5,7 @@
 
 #include "gradstep/dist/world.h"
 #include "gradstep/model/tasks.h"
+#include "gradstep/step/ema.h"
 #include "gradstep/step/engine.h"
 
 namespace gradstep::testing {

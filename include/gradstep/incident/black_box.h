@@ -21,8 +21,9 @@ struct BlackBox {
   int64_t window = 0;  // from 1
   int64_t update = 0;  // applied before it
   int64_t epoch = 0;
-  std::string cause{};             // "not finite", or what the spike detector said
-  std::string first_non_finite{};  // op and parameter; empty for a spike
+  StepOutcome outcome = StepOutcome::kNotFinite;  // or kSpike
+  std::string cause{};                            // in words: kNotFinite, or what the spike detector said
+  std::string first_non_finite{};                 // op and parameter; empty for a spike
   std::vector<ModuleNorms> modules{};
   // What went into it
   std::vector<int64_t> ids{};  // samples of the training part, in order, of this rank

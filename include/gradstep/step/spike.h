@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <vector>
+
+#include "gradstep/base/step_report.h"
 
 namespace gradstep {
 
@@ -25,11 +27,10 @@ class SpikeDetector {
   explicit SpikeDetector(const SpikeOptions& options) : options_(options) {}
 
   [[nodiscard]] bool enabled() const { return options_.z_score > 0; }
-  // Judges the two values and remembers them, spikes included, so that a new level is learnt. Returns what is
-  // odd, such as "loss 9.31 is 7.2 deviations above the mean 2.04 of 128 windows"; empty: nothing. Values
-  // that are not finite are neither judged nor remembered. Sums are taken in order, so equal histories give
-  // equal answers.
-  [[nodiscard]] std::string observe(double loss, double grad_norm);
+  /// Judges the two values and remembers them, spikes included, so that it learns a new level. Returns what
+  /// is odd, the loss first; nothing if neither is. Values that are not finite are neither judged nor
+  /// remembered. Sums are taken in order, so equal histories give equal answers.
+  [[nodiscard]] std::optional<SpikeFinding> observe(double loss, double grad_norm);
 
   [[nodiscard]] const SpikeHistory& history() const { return history_; }
   // REQUIRES: as many losses as norms. Values beyond the window are dropped, oldest first.

@@ -1,0 +1,23 @@
+// Worlds can sum only, so a maximum is taken from a list with a place for each rank.
+#include "dist/over_ranks.h"
+
+#include <ATen/ATen.h>
+
+namespace gradstep {
+
+double sum_over_ranks(double value, c10::Device device, World& world) {
+  if (world.size() == 1) return value;
+  at::Tensor total = at::full({}, value, at::TensorOptions(at::kDouble).device(device));
+  world.all_reduce_sum(total);
+  return total.item<double>();
+}
+
+int64_t max_over_ranks(int64_t value, c10::Device device, World& world) {
+  if (world.size() == 1) return value;
+  at::Tensor of_ranks = at::zeros({world.size()}, at::TensorOptions(at::kLong).device(device));
+  of_ranks[world.rank()] = value;
+  world.all_reduce_sum(of_ranks);
+  return of_ranks.max().item<int64_t>();
+}
+
+}  // namespace gradstep

@@ -1,0 +1,115 @@
+// Everything is compared before anything is copied.
+#include "gradstep/model/load_weights.h"
+
+#include <torch/torch.h>
+
+#include <map>
+
+#include "base/nearest.h"
+#include "gradstep/base/error.h"
+#include "gradstep/io/safetensors.h"
+
+namespace gradstep {
+namespace {
+
+using Named = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Parameters, then buffers, a shared one under each of its names.
+Named tensors_of(const torch::nn::Module& module) {
+  Named tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value());
+  return tensors;
+}
+
+Named renamed(const std::string& path, Named stored, const LoadWeightsOptions& options) {
+  Named result;
+  std::map<std::string, std::string> origin;  // new name -> name in the file
+  for (auto& [name, tensor] : stored) {
+    std::string now = options.rename ? options.rename(name) : name;
+    if (now.empty()) continue;
+    const auto [taken, is_new] = origin.emplace(now, name);
+    if (!is_new)
+      throw CheckpointError(path + ": " + taken->second + " and " + name + " are both renamed to " + now);
+    result.emplace_back(std::move(now), std::move(tensor));
+  }
+  return result;
+}
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::string text;
+  for (const int64_t size : tensor.sizes()) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "(" + text + ")";
+}
+
+// What does not fit; empty: it can be copied.
+std::string misfit(const std::string& name, const at::Tensor& stored, const at::Tensor& own, bool cast) {
+  if (stored.sizes() != own.sizes())
+    return name + " has shape " + shape_text(stored) + ", the module " + shape_text(own);
+  if (stored.scalar_type() == own.scalar_type()) return {};
+  const bool both_float = stored.is_floating_point() && own.is_floating_point();
+  if (cast && both_float) return {};
+  return name + " is " + c10::toString(stored.scalar_type()) + ", in the module " +
+         c10::toString(own.scalar_type()) + (both_float ? " (cast converts it)" : "");
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMost; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+}  // namespace
+
+LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
+                           const LoadWeightsOptions& options) {
+  const Named stored = renamed(path, read_safetensors(path).tensors, options);
+  const std::map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
+  const Named own = tensors_of(module);
+  std::map<const void*, bool> is_filled;  // by tensor: the file has it under one of its names
+  for (const auto& [name, tensor] : own) is_filled[tensor.unsafeGetTensorImpl()] |= by_name.contains(name);
+
+  LoadedWeights result;
+  std::map<std::string, at::Tensor> targets;
+  std::vector<std::string> misfits;
+  for (const auto& [name, tensor] : own) {
+    targets.emplace(name, tensor);
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) {
+      if (!is_filled[tensor.unsafeGetTensorImpl()]) result.missing.push_back(name);
+      continue;
+    }
+    result.loaded.push_back(name);
+    const std::string problem = misfit(name, found->second, tensor, options.cast);
+    if (!problem.empty()) misfits.push_back(problem);
+  }
+  for (const auto& [name, tensor] : stored) {
+    if (!targets.contains(name)) result.unexpected.push_back(name);
+  }
+
+  std::string problems;
+  const auto add = [&](const char* what, const std::vector<std::string>& names, const std::string& hint) {
+    if (!names.empty()) problems += (problems.empty() ? "" : "; ") + std::string(what) + listed(names) + hint;
+  };
+  if (options.strict) {
+    add("missing: ", result.missing, "");
+    add("unexpected: ", result.unexpected,
+        result.unexpected.empty() ? "" : did_you_mean(result.unexpected.front(), result.missing));
+  }
+  add("does not fit: ", misfits, "");
+  if (!problems.empty()) throw CheckpointError(path + ": " + problems);
+
+  const at::NoGradGuard no_grad;
+  for (const std::string& name : result.loaded) targets.at(name).copy_(by_name.at(name));
+  return result;
+}
+
+std::function<std::string(const std::string& name)> without_prefix(const std::string& prefix) {
+  return [prefix](const std::string& name) {
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string();
+  };
+}
+
+}  // namespace gradstep

@@ -1,0 +1,69 @@
+// Forward under autocast, backward outside, one micro-batch after the other.
+#include "step/accumulator.h"
+
+#include <torch/torch.h>
+
+#include "gradstep/step/micro_batches.h"
+
+namespace gradstep {
+namespace {
+
+// Inputs up to this size are prepared once a window: more would fall out of the processor's cache before it
+// is used.
+constexpr int64_t kPrepareAtOnceBytes = int64_t{1} << 20;
+
+bool contains_batch_norm(const torch::nn::Module& module) {
+  for (const auto& child : module.modules()) {
+    if (child->as<torch::nn::BatchNorm1dImpl>() || child->as<torch::nn::BatchNorm2dImpl>() ||
+        child->as<torch::nn::BatchNorm3dImpl>()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Accumulator::Accumulator(const Task& task, Precision precision, at::Device device)
+    : task_(task),
+      precision_(precision),
+      device_(device),
+      has_batch_norm_(contains_batch_norm(*task.module)),
+      seed_grad_(at::ones({}, at::TensorOptions(at::kFloat).device(device))) {}
+
+std::vector<at::Tensor> Accumulator::run(const Batch& stored, int64_t micro_batch, double factor,
+                                         GradSync* sync) {
+  // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
+  // bits are those of loss_sum * (scale / W) in PyTorch.
+  seed_grad_.fill_(factor);
+  Batch batch = stored.to(device_);
+  const bool prepare_at_once =
+      task_.prepare && batch.size() > 0 &&
+      batch.inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
+  if (prepare_at_once) batch = task_.prepare(batch);
+  const std::vector<Range> ranges = micro_batches(batch.size(), micro_batch, has_batch_norm_);
+  if (ranges.empty() && sync != nullptr) sync->arm({});
+  std::vector<at::Tensor> loss_sums;
+  for (const Range& range : ranges) {
+    const bool is_last = &range == &ranges.back();
+    const Batch piece = batch.narrow(range.begin, range.size());
+    loss_sums.push_back(
+        forward_backward(prepare_at_once ? piece : prepared(task_, piece), is_last ? sync : nullptr));
+  }
+  return loss_sums;
+}
+
+at::Tensor Accumulator::forward_backward(const Batch& batch, GradSync* sync) {
+  at::Tensor loss_sum;
+  {
+    const AutocastGuard autocast(device_.type(), precision_);
+    loss_sum = task_.loss_sum(task_.forward(batch), batch);
+  }
+  TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat,
+              "Task::loss_sum must give an fp32 scalar");
+  if (sync != nullptr) sync->arm(loss_sum);
+  torch::autograd::backward({loss_sum}, {seed_grad_});
+  return loss_sum.detach();
+}
+
+}  // namespace gradstep

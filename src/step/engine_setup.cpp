@@ -1,0 +1,70 @@
+// Checks of the options, the parameters, and the optimizer over them.
+#include "step/engine_setup.h"
+
+#include <torch/torch.h>
+
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+namespace {
+
+// Parameters by name, each tensor once: named_parameters() lists a shared one under every name it has.
+NamedTensors distinct_parameters(const torch::nn::Module& module) {
+  NamedTensors parameters;
+  std::vector<const void*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const void* identity = item.value().unsafeGetTensorImpl();
+    if (std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;
+    seen.push_back(identity);
+    parameters.emplace_back(item.key(), item.value());
+  }
+  return parameters;
+}
+
+void check_fp32(const TrainedParameter& parameter) {
+  if (parameter.tensor.scalar_type() == at::kFloat) return;
+  throw ConfigError(
+      "parameter " + parameter.name + " is " + c10::toString(parameter.tensor.scalar_type()) +
+      ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
+      "for the forward pass");
+}
+
+}  // namespace
+
+void validate(const EngineOptions& options) {
+  const auto require = [](bool holds, const std::string& rule) {
+    if (!holds) throw ConfigError("engine: " + rule);
+  };
+  validate(options.optimizer);
+  validate(options.schedule);
+  require(options.micro_batch >= 1, "the micro-batch must be 1 sample or more");
+  require(options.clip_grad >= 0, "clip_grad must be a norm of at least 0; 0 is off");
+  require(options.max_skips_in_a_row >= 1, "max_skips_in_a_row must be 1 or more");
+  require(options.ema_decay >= 0 && options.ema_decay < 1,
+          "ema_decay must be at least 0 and below 1; 0 is off");
+  require(options.spikes.z_score >= 0, "spikes.z_score must be at least 0; 0 is off");
+  require(options.spikes.window >= 1, "spikes.window must be 1 window or more");
+  const GradScalerOptions& scaler = options.scaler;
+  require(scaler.init_scale > 0 && std::isfinite(scaler.init_scale),
+          "scaler.init_scale must be above 0 and finite");
+  require(scaler.growth_factor >= 1 && std::isfinite(scaler.growth_factor),
+          "scaler.growth_factor must be at least 1 and finite");
+  require(scaler.backoff_factor > 0 && scaler.backoff_factor <= 1,
+          "scaler.backoff_factor must be above 0 and at most 1");
+  require(scaler.growth_interval >= 1, "scaler.growth_interval must be 1 update or more");
+}
+
+EngineParameters engine_parameters(const torch::nn::Module& module, const EngineOptions& options) {
+  validate(options);
+  GroupedParameters grouped = apply_groups(distinct_parameters(module), options.optimizer);
+  for (const TrainedParameter& parameter : grouped.trained) check_fp32(parameter);
+  for (auto& [name, parameter] : grouped.frozen) parameter.requires_grad_(false);
+  EngineParameters result{.frozen = std::move(grouped.frozen)};
+  result.optimizer = options.make_optimizer ? options.make_optimizer(std::move(grouped.trained))
+                                            : make_optimizer(std::move(grouped.trained), options.optimizer);
+  if (!result.optimizer || result.optimizer->parameters().empty())
+    throw ConfigError("engine: make_optimizer made no optimizer over the parameters it was given");
+  return result;
+}
+
+}  // namespace gradstep

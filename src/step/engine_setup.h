@@ -1,0 +1,19 @@
+// What an engine settles once, before its first window: which parameters it trains, and by which optimizer.
+#pragma once
+
+#include <memory>
+
+#include "gradstep/step/engine.h"
+
+namespace gradstep {
+
+struct EngineParameters {
+  std::unique_ptr<Optimizer> optimizer{};  // over those that train
+  NamedTensors frozen{};                   // the others; none of them requires a gradient any more
+};
+
+// Throws ConfigError for options that make no sense, and for parameters that cannot be trained.
+[[nodiscard]] EngineParameters engine_parameters(const torch::nn::Module& module,
+                                                 const EngineOptions& options);
+
+}  // namespace gradstep
