@@ -15,7 +15,18 @@ import syntax_check  # noqa: E402
 
 class SyntaxCheck(unittest.TestCase):
     def test_flags_stay_and_the_output_goes(self):
-        words = "env CCACHE_NOHASHDIR=1 /usr/bin/ccache /usr/bin/clang++ -DX=1 -O2 -o a.o -c /s/a.cpp".split()
+        words = [
+            "env",
+            "CCACHE_NOHASHDIR=1",
+            "/usr/bin/ccache",
+            "/usr/bin/clang++",
+            "-DX=1",
+            "-O2",
+            "-o",
+            "a.o",
+            "-c",
+            "/s/a.cpp",
+        ]
         self.assertEqual(
             syntax_check.syntax_only(words), ["/usr/bin/clang++", "-DX=1", "-O2", "-fsyntax-only", "/s/a.cpp"]
         )
