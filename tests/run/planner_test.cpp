@@ -220,9 +220,9 @@ TEST(FillPlan, WordsForEveryKindOfEnd) {
 }
 
 TEST(FillPlan, CountsGroups) {
-  RunConfig config = with_length({}, 500);
-  config.param_groups = "fc2.bias:frozen; fc1.*:lr=0.1,wd=0.01";
-  const RunPlan plan = plan_of(config, 1000);
+  Job job = reference_job({.max_updates = 500});
+  job.engine.optimizer.groups = parse_param_groups("fc2.bias:frozen; fc1.*:lr=0.1,wd=0.01");
+  const RunPlan plan = plan_of(job, 1000);
   EXPECT_EQ(plan.num_parameters, 784 * 256 + 256 + 256 * 10 + 10);
   EXPECT_THAT(plan.groups, ::testing::ElementsAre(
                                "fc2.bias: frozen, 1 tensor (10 parameters)",
