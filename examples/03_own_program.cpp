@@ -1,5 +1,5 @@
 // A complete training program for a model and data of your own: it learns to predict the next byte of a text.
-// Try: 03_own_program train --file README.md -o runs/text, then eval runs/text, or --help.
+// Try: 03_own_program train --file README.md --warmup-steps 0 --epochs 20 -o runs/text; eval runs/text; train --help
 #include <torch/torch.h>
 
 #include <fstream>
@@ -27,14 +27,12 @@ TORCH_MODULE(ByteModel);
 struct ByteRecipe : gradstep::Recipe {
   std::string file = "README.md";
   int64_t seq = 64, width = 64;
-
   // Each option becomes a flag, a variable GRADSTEP_*, a key of the config file and a line of --help.
   void flags(gradstep::Flags& flags) override {
     flags.add("file", file, "Text to learn; its last tenth is for evaluation.").metavar("FILE");
     flags.add("seq", seq, "Bytes in a sample.").range(1, 4096);
     flags.add("width", width, "Width of the model.").range(1, 4096);
   }
-
   gradstep::DatasetPair data() override {
     std::ifstream in(file, std::ios::binary);
     const std::string text(std::istreambuf_iterator<char>(in), {});

@@ -16,7 +16,7 @@ UMBRELLA = "include/gradstep/gradstep.h"
 MAX_LINES = 400
 MAX_FUNCTION_LINES = 60
 # Functions that must be read at one sight.
-ONE_SCREEN = {"src/step/engine.cpp": "Engine::Impl::step", "src/run/trainer.cpp": "Trainer::run"}
+ONE_SCREEN = {"src/step/engine.cpp": "Engine::Impl::step", "src/run/trainer.cpp": "Trainer::Impl::run"}
 
 ROOM_FILE = pathlib.Path(__file__).resolve().parent.parent / "src" / "rooms.txt"
 

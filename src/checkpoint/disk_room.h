@@ -29,7 +29,7 @@ struct SaveBytes {
 // counts.
 [[nodiscard]] SaveBytes bytes_of_run(const SaveBytes& bytes, int64_t keep, int64_t num_saves);
 
-// Before update 1: throws CheckpointError with both numbers where not even one save finds room (case F10);
+// Before update 1: throws CheckpointError with both numbers where not even one save finds room;
 // returns a warning where one does, but not all; else nothing. Checkpoints that are there already count.
 [[nodiscard]] std::string check_room(FileSystem& file_system, const std::string& output_dir,
                                      const SaveBytes& bytes, int64_t keep, int64_t num_saves);

@@ -11,7 +11,7 @@ namespace gradstep {
 // by ATen. True for types that are always finite.
 [[nodiscard]] bool all_finite(const at::Tensor& tensor);
 
-// Throws Diverged naming a tensor of the model, or an average, that is not finite (case F11).
+// Throws Diverged naming a tensor of the model, or an average, that is not finite.
 void require_finite(const TrainState& state);
 
 }  // namespace gradstep

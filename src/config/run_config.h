@@ -90,7 +90,7 @@ struct RunConfig {
 // is given; otherwise the caller calls check_warmup() as soon as the number of updates is known.
 void validate(const RunConfig& config);
 
-// Throws ConfigError naming both numbers when the warm-up is longer than the run (case B2).
+// Throws ConfigError naming both numbers when the warm-up is longer than the run.
 void check_warmup(int64_t warmup_steps, int64_t total_updates);
 
 // The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git

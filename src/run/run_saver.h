@@ -21,7 +21,7 @@ class RunSaver {
   RunSaver(FileSystem& file_system, const SavePolicy& policy, double max_seconds,
            const std::string& output_dir, const SaveBytes& bytes, int64_t num_saves);
 
-  // Before update 1: throws CheckpointError where not even one checkpoint finds room (case F10); returns what
+  // Before update 1: throws CheckpointError where not even one checkpoint finds room; returns what
   // the user should know: no room for all of them, a grace or a time limit shorter than a save takes.
   [[nodiscard]] std::vector<std::string> check();
 

@@ -152,7 +152,15 @@ class OneScreen(unittest.TestCase):
 
     def test_it_must_be_found(self):
         self.assertIn("is not defined here", findings("src/step/engine.cpp", source("int a;"))[0][1])
-        self.assertIn("Trainer::run is not defined", findings("src/run/trainer.cpp", source("int a;"))[0][1])
+        self.assertIn("Trainer::Impl::run is not defined", findings("src/run/trainer.cpp", source("int a;"))[0][1])
+
+
+class PublicHeaders(unittest.TestCase):
+    def test_each_one_is_a_decision(self):
+        """What a user can include, users will include: a new header here, or one that goes, is meant."""
+        root = TOOL.parents[1]
+        found = sorted(path.relative_to(root / "include").as_posix() for path in (root / "include").rglob("*.h"))
+        self.assertEqual(found, (root / "tests/golden/public_headers.txt").read_text().split())
 
 
 class WholeTree(unittest.TestCase):

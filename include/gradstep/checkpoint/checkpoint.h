@@ -33,8 +33,8 @@ inline constexpr int64_t kCheckpointFormat = 1;
 // Writes the state as <output-dir>/checkpoints/<name>, whole or not at all: into a temporary folder, each
 // file and the folder synced, renamed, the parent synced. A checkpoint of that name that is there already is
 // replaced. Returns the bytes written. Synchronises the device. Throws CheckpointError saying what failed
-// (and needed and free bytes where the disk is full), and Diverged naming a model tensor that is not finite
-// (case F11); what was there before is intact then.
+// (and needed and free bytes where the disk is full), and Diverged naming a model tensor that is not finite.
+// What was there before is intact then.
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state);
 
 // About the bytes that it takes, never too few by more than the state's lists; asks no device.
@@ -61,12 +61,12 @@ struct FoundCheckpoint {
   std::vector<std::string> broken{};  // newer ones that were passed over: what is wrong with each, one line
 };
 // The newest checkpoint of the run that verifies, read; nothing where there is none at all. Throws
-// CheckpointError, naming each, when there are some and all of them are broken (case F7), and when the newest
+// CheckpointError, naming each, when there are some and all of them are broken, and when the newest
 // is of a newer format. One that a kill left moved aside counts, where that in its place is not whole.
 [[nodiscard]] std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir);
 
 // Why `stored` tensors cannot be copied into `live` ones: the first that has another name, type or shape, or
-// that there is on one side only; order counts, for state belongs to names (case C12). Empty: they can.
+// that there is on one side only; order counts, for state belongs to names. Empty: they can.
 [[nodiscard]] std::string check_parameters(const NamedTensors& stored, const NamedTensors& live);
 
 // Each thing in which two states differ, tensors first, bit by bit (NaN equals NaN), and everything that

@@ -45,7 +45,7 @@ class Checkpointer {
   // Waits for the save in flight, copies the state (tensors into memory that is kept for the next time;
   // synchronises the device) and returns; a thread writes it. Exports (best.safetensors, model.safetensors,
   // each with its -ema.safetensors twin where the state has averages) come first, then the checkpoint, then
-  // retention (case F4). Reports named in state.report_positions that lie in the output folder are synced
+  // retention. Reports named in state.report_positions that lie in the output folder are synced
   // before the checkpoint appears. Errors are kept for outcomes(); none is thrown. One thread may call these.
   void save(const TrainState& state, const SaveRequest& request = {});
   // A state that was read from this folder need not be written there again: a save() of it makes the exports

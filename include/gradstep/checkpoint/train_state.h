@@ -74,7 +74,7 @@ struct TrainState {
 
 // Copies parameters, buffers, moments and averages by name, then counters, scale and micro-batch. Averages
 // that the state lacks begin as the restored parameters. Throws CheckpointError naming the tensor that does
-// not fit (case C12); the engine is unchanged then. `where` begins the message.
+// not fit; the engine is unchanged then. `where` begins the message.
 void restore_engine(const std::string& where, const TrainState& state, Engine& engine);
 
 }  // namespace gradstep

@@ -12,7 +12,7 @@ namespace gradstep {
 
 // Reads a file of unsigned bytes with `num_dims` dimensions (3: pictures, 1: labels) -> uint8 tensor of its
 // shape. gzip is recognised by its first bytes, not by the name. Throws DataError with file, offset, expected
-// and found (case H4: empty, short, long, wrong magic, wrong number of dimensions).
+// and found (empty, short, long, wrong magic, wrong number of dimensions).
 [[nodiscard]] at::Tensor read_idx(const std::string& path, int64_t num_dims);
 
 // The folder holds {train,t10k}-{images-idx3,labels-idx1}-ubyte, each with or without .gz.

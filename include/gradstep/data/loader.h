@@ -30,7 +30,7 @@ class Loader {
   // (DataError included) is thrown here, at the window it belongs to; one of memory, for which the
   // computation may have left none, only where a second try in the caller fails too. One thread may call it.
   [[nodiscard]] Window next();
-  // Of the window that next() would return: windows handed out, not prefetched (case C4).
+  // Of the window that next() would return: windows handed out, not prefetched.
   [[nodiscard]] Position position() const;
   [[nodiscard]] const Sampler& sampler() const;
 

@@ -41,14 +41,14 @@ class Trainer {
 
   // Looks at the output folder before the first update, and removes what a killed run left half written.
   // Returns what the user should know. Throws CheckpointError where no checkpoint finds room, with both
-  // numbers (case F10). run() does it where it was not done before.
+  // numbers. run() does it where it was not done before.
   std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
 
   // Trains to the end, or until `stop` is requested, or a limit of the settings is reached; then the update
   // under way is finished. Writes checkpoints, model.safetensors (and best.safetensors, where evaluations
   // were made) into output_dir, whose lock the caller holds; an empty output_dir: no file is written. Rows go
-  // to `sinks` on rank 0. Whatever ends the run but divergence leaves a checkpoint of its last whole window
-  // (case F9). Throws Diverged after the last row (nothing is saved then), CheckpointError where a checkpoint
+  // to `sinks` on rank 0. Whatever ends the run but divergence leaves a checkpoint of its last whole window.
+  // Throws Diverged after the last row (nothing is saved then), CheckpointError where a checkpoint
   // cannot be written, and what `sinks` throw.
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 

@@ -17,8 +17,8 @@ enum class Precision { kFp32, kBf16, kFp16 };
 [[nodiscard]] Precision parse_precision(const std::string& text);
 
 // Autocast for one device type on this thread, as Python's torch.autocast: off for kFp32. Restores the former
-// state and clears the cache of cast weights when the outermost guard leaves, also by exception (cases D10,
-// D11).
+// state and clears the cache of cast weights when the outermost guard leaves, also by
+// exception.
 class AutocastGuard {
  public:
   // cache: keep casts of parameters for the guard's time. Evaluation passes false, so that it cannot touch
