@@ -73,7 +73,7 @@ TEST(WindowRow, AnEmptyWindowHasNoLossAndNoNorm) {
   WindowRow row = sample_row();
   row.step.outcome = StepOutcome::kEmpty;
   row.step.loss = row.step.grad_norm = std::nan("");
-  EXPECT_THAT(window_row_json(row), HasSubstr(R"("loss":null,"lr":0.0002,"grad_norm":null,)"));
+  EXPECT_THAT(window_row_json(row), HasSubstr(R"("loss":null,"lr":2e-04,"grad_norm":null,)"));
   EXPECT_THAT(window_row_json(row), HasSubstr(R"("skipped":true)"));
 }
 
