@@ -152,8 +152,8 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
   const int64_t moments = engine.optimizer().state_bytes();
   const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
-  plan.checkpoint_bytes = parameters + bytes_of(engine.frozen()) + moments + averages +
-                          buffer_bytes(*engine.task().module);
+  plan.checkpoint_bytes =
+      parameters + bytes_of(engine.frozen()) + moments + averages + buffer_bytes(*engine.task().module);
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.
   plan.memory_bytes = resident_bytes() + parameters + moments + averages + plan.checkpoint_bytes;
