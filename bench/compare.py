@@ -12,9 +12,8 @@ import sys
 import tempfile
 
 import peers
-from stats import paired_ratios, summarise
-
 from run import FULL, LOOK, QUICK, say, unpack
+from stats import paired_ratios, summarise
 
 
 def parse_arguments(arguments=None):

@@ -20,7 +20,6 @@ import sys
 import tempfile
 
 import peers
-
 import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

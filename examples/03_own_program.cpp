@@ -1,6 +1,5 @@
 // A complete training program for a model and data of your own: it learns to predict the next byte of a text.
-// Try: 03_own_program train --file README.md --warmup-steps 0 --epochs 20 -o runs/text; eval runs/text; train
-// --help
+// Try: 03_own_program train --file README.md --warmup-steps 0 --epochs 20 -o runs/text, and train --help.
 #include <torch/torch.h>
 
 #include <fstream>

@@ -15,10 +15,9 @@ sys.path.insert(0, str(ROOT / "bench"))
 import compare  # noqa: E402
 import peer_common  # noqa: E402
 import peers  # noqa: E402
-import stats  # noqa: E402
-
 import report  # noqa: E402
 import run  # noqa: E402
+import stats  # noqa: E402
 
 CASE = peers.Case(32, 4, "fp32")
 EFFORT = peers.Effort(seconds=0.5, warmup_windows=10)

@@ -10,9 +10,8 @@ import unittest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from soak import first_difference, kill_at_random, newest_update, unbroken  # noqa: E402
-
 from program import ProgramTest, rows, run, start, wait_for  # noqa: E402
+from soak import first_difference, kill_at_random, newest_update, unbroken  # noqa: E402
 
 WINDOW_TAGS = {"train/loss": "loss", "train/lr": "lr", "train/grad_norm": "grad_norm"}
 EVAL_TAGS = {"val/loss": "val_loss", "val/acc": "val_acc", "val_ema/loss": "ema_val_loss", "val_ema/acc": "ema_val_acc"}
