@@ -31,6 +31,7 @@ std::string shape_text(LrShape shape) {
 }
 
 std::string describe_schedule(const LrSchedule& schedule) {
+  if (schedule.function) return "a function of the program";
   std::string text = shape_text(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
                      " warm-up updates, peak " + shortest(schedule.peak);
   return schedule.shape == LrShape::kConstant ? text : text + ", min " + shortest(schedule.min);
@@ -39,7 +40,9 @@ std::string describe_schedule(const LrSchedule& schedule) {
 std::string describe_optimizer(const EngineOptions& options) {
   const OptimizerOptions& optimizer = options.optimizer;
   std::string text;
-  if (optimizer.kind == OptimizerKind::kAdamW) {
+  if (options.make_optimizer) {
+    text = "one of the program";
+  } else if (optimizer.kind == OptimizerKind::kAdamW) {
     text = "adamw, betas " + shortest(optimizer.beta1) + " " + shortest(optimizer.beta2) + ", eps " +
            shortest(optimizer.eps);
   } else {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "support/adagrad.h"
 #include "support/mlp.h"
 #include "support/thread_world.h"
 #include "support/toys.h"
@@ -217,6 +218,16 @@ TEST(FillPlan, WordsForEveryKindOfEnd) {
   job.engine.schedule.shape = LrShape::kConstant;
   EXPECT_EQ(plan_of(job, 1000).optimizer, "sgd, momentum 0.9, nesterov, gradients clipped to norm 1.5");
   EXPECT_EQ(plan_of(job, 1000).schedule, "constant, 100 warm-up updates, peak 0.001");
+}
+
+TEST(FillPlan, WordsForWhatTheProgramBrings) {
+  Job job = reference_job({.max_updates = 500});
+  job.engine.schedule.function = [](int64_t k) { return 1.0 / static_cast<double>(k); };
+  job.engine.make_optimizer = make_adagrad;
+  const RunPlan plan = plan_of(job, 1000);
+  EXPECT_EQ(plan.schedule, "a function of the program");
+  EXPECT_EQ(plan.optimizer, "one of the program");
+  EXPECT_THAT(plan.lr_points.back(), Pair(500, 1.0 / 500));
 }
 
 TEST(FillPlan, CountsGroups) {
