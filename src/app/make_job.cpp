@@ -8,7 +8,6 @@
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
-#include "gradstep/run/process.h"
 #include "gradstep/step/precision_probe.h"
 #include "report/format.h"
 #include "run/planner.h"
@@ -89,6 +88,14 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text;
 }
 
+ProcessOptions process_options(const RunConfig& config) {
+  return {.device = config.device,
+          .threads = config.threads,
+          .num_workers = config.workers,
+          .memory_limit = config.memory_limit,
+          .deterministic = config.deterministic};
+}
+
 EngineOptions engine_options(const RunConfig& config) {
   return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
                         .weight_decay = config.weight_decay,
@@ -163,11 +170,7 @@ void check_memory(double needed_bytes, int64_t free_bytes) {
 
 PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before) {
   const RunConfig& config = settings.config;
-  const at::Device device = configure_process({.device = config.device,
-                                               .threads = config.threads,
-                                               .num_workers = config.workers,
-                                               .memory_limit = config.memory_limit,
-                                               .deterministic = config.deterministic});
+  const at::Device device = configure_process(process_options(config));
   PreparedJob prepared;
   Job& job = prepared.job;
   job.data = load_data(settings);

@@ -9,6 +9,7 @@
 #include "gradstep/checkpoint/train_state.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/run/job.h"
+#include "gradstep/run/process.h"
 
 namespace gradstep {
 
@@ -25,6 +26,7 @@ struct PreparedJob {
 // new run. Throws ConfigError, DataError and Error (out of memory).
 [[nodiscard]] PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before);
 
+[[nodiscard]] ProcessOptions process_options(const RunConfig& config);
 // All but the precision, which is settled later, and the length of the schedule, which the trainer knows.
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);
 // The data that the settings name: training part and evaluation part. Throws DataError.

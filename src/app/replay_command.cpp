@@ -5,12 +5,12 @@
 
 #include <filesystem>
 
+#include "app/make_job.h"
 #include "app/saved_run.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/exit_code.h"
 #include "gradstep/incident/black_box.h"
-#include "gradstep/run/process.h"
 
 namespace gradstep {
 namespace {
@@ -37,11 +37,7 @@ int run_replay(const ReplayOptions& options) {
   RunConfig& config = settings->config;
   if (!options.device.empty()) config.device = options.device;
   if (options.threads >= 0) config.threads = options.threads;
-  const c10::Device device = configure_process({.device = config.device,
-                                                .threads = config.threads,
-                                                .num_workers = config.workers,
-                                                .memory_limit = config.memory_limit,
-                                                .deterministic = config.deterministic});
+  const c10::Device device = configure_process(process_options(config));
   if (box.matmul == Matmul::kTorch || has_onednn()) use_matmul(box.matmul);
   const std::shared_ptr<const Dataset> train = open_data(*settings, box);
   const Task task = build_task(options.path, {box.info, box.model}, *settings, train->spec());

@@ -124,10 +124,14 @@ std::vector<FlagInfo> RunSettings::data_flags() const {
 void RunSettings::set(const std::string& key, const std::string& text, const std::string& where) {
   Known* const known = find(key);
   if (known == nullptr) throw std::logic_error("no flag " + key);
-  bool taken = known->flag.set(text);
-  for (BoundFlag& flag : known->shared) taken = flag.set(text) && taken;
-  if (!taken) throw ConfigError(complaint(where, text, known->flag.info));
+  if (!take(*known, text)) throw ConfigError(complaint(where, text, known->flag.info));
   known->given = where;
+}
+
+bool RunSettings::take(Known& known, const std::string& text) {
+  bool taken = known.flag.set(text);
+  for (BoundFlag& flag : known.shared) taken = flag.set(text) && taken;
+  return taken;
 }
 
 bool RunSettings::applies(const Known& known) const {
@@ -135,12 +139,10 @@ bool RunSettings::applies(const Known& known) const {
   return contains(known.models, config.model) || contains(known.datasets, config.dataset);
 }
 
-std::string RunSettings::text_of(const Known& known) const { return known.flag.get(); }
-
 void RunSettings::validate() const {
   for (const Known& known : known_) {
     const FlagInfo& info = known.flag.info;
-    if (!known.flag.valid()) throw ConfigError(complaint(flag_spelling(info.key), text_of(known), info));
+    if (!known.flag.valid()) throw ConfigError(complaint(flag_spelling(info.key), known.flag.get(), info));
     if (known.given.empty() || applies(known)) continue;
     const bool of_model = !known.models.empty();
     throw ConfigError(known.given + ": belongs to " + (of_model ? "--model " : "--dataset ") +
@@ -156,7 +158,7 @@ Settings RunSettings::texts(const std::map<std::string, std::string>& settled) c
     if (!applies(known)) continue;
     const auto found = settled.find(known.flag.info.key);
     settings.push_back({.key = known.flag.info.key,
-                        .text = found == settled.end() ? text_of(known) : found->second,
+                        .text = found == settled.end() ? known.flag.get() : found->second,
                         .on_resume = known.flag.info.on_resume,
                         .default_text = known.default_value});
   }
@@ -170,7 +172,7 @@ std::string RunSettings::toml(const std::map<std::string, std::string>& settled)
     // The two exclude each other, so only the one in force may stand in the file.
     if (!applies(known) || (key == "grad_accum_steps" && config.global_batch_size)) continue;
     const auto found = settled.find(key);
-    lines.emplace_back(known.flag.info, found == settled.end() ? text_of(known) : found->second);
+    lines.emplace_back(known.flag.info, found == settled.end() ? known.flag.get() : found->second);
   }
   return config_toml(lines, std::string(version()), std::string(git_commit()));
 }
@@ -180,7 +182,8 @@ std::map<std::string, std::string> RunSettings::rebuilding() const {
   for (const Known& known : known_) {
     const std::string& key = known.flag.info.key;
     const bool of_recipe = !known.models.empty() || !known.datasets.empty();
-    if ((of_recipe && applies(known)) || key == "val_fraction" || key == "seed") texts[key] = text_of(known);
+    if ((of_recipe && applies(known)) || key == "val_fraction" || key == "seed")
+      texts[key] = known.flag.get();
   }
   return texts;
 }
@@ -195,10 +198,7 @@ void RunSettings::restore(const std::string& file, const std::map<std::string, s
   }
   for (const auto& [key, text] : texts) {
     Known* const known = find(key);
-    if (known == nullptr) continue;
-    bool taken = known->flag.set(text);
-    for (BoundFlag& flag : known->shared) taken = flag.set(text) && taken;
-    if (taken) continue;
+    if (known == nullptr || take(*known, text)) continue;
     throw CheckpointError(file + ": its " + key + " is \"" + text + "\", and must be " +
                           known->flag.info.expects + "; use another file");
   }

@@ -66,7 +66,8 @@ class RunSettings {
   void add(BoundFlag flag, const std::string& group, const std::string& model, const std::string& dataset);
   [[nodiscard]] std::vector<Known>::iterator place_of(const std::string& group, bool of_recipe);
   [[nodiscard]] bool applies(const Known& known) const;
-  [[nodiscard]] std::string text_of(const Known& known) const;
+  // Sets it in every recipe that has it; false: one of them does not take the text.
+  [[nodiscard]] static bool take(Known& known, const std::string& text);
   Known* find(const std::string& key);
 
   const Catalog& catalog_;

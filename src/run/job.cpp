@@ -2,24 +2,9 @@
 #include "gradstep/run/job.h"
 
 #include "base/number_text.h"
+#include "run/planner.h"
 
 namespace gradstep {
-namespace {
-
-const char* name_of(LrShape shape) {
-  switch (shape) {
-    case LrShape::kCosine:
-      return "cosine";
-    case LrShape::kLinear:
-      return "linear";
-    case LrShape::kConstant:
-      break;
-  }
-  return "constant";
-}
-
-}  // namespace
-
 Settings settings_of(const Job& job) {
   if (!job.settings.empty()) return job.settings;
   const EngineOptions& engine = job.engine;
@@ -30,7 +15,7 @@ Settings settings_of(const Job& job) {
           {"weight_decay", shortest(engine.optimizer.weight_decay), OnResume::kWarned},
           {"clip_grad", shortest(engine.clip_grad), OnResume::kWarned},
           {"ema", shortest(engine.ema_decay), OnResume::kWarned},
-          {"sched", name_of(engine.schedule.shape)},
+          {"sched", shape_name(engine.schedule.shape)},
           {"warmup_steps", std::to_string(engine.schedule.warmup_steps)},
           {"min_lr", shortest(engine.schedule.min)},
           {"batch_size", std::to_string(engine.micro_batch), OnResume::kWarned},

@@ -25,14 +25,9 @@ std::string describe_end(const JobLength& length) {
                        : "after " + updates;
 }
 
-std::string shape_text(LrShape shape) {
-  if (shape == LrShape::kConstant) return "constant";
-  return shape == LrShape::kLinear ? "linear" : "cosine";
-}
-
 std::string describe_schedule(const LrSchedule& schedule) {
   if (schedule.function) return "a function of the program";
-  std::string text = shape_text(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
+  std::string text = shape_name(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
                      " warm-up updates, peak " + shortest(schedule.peak);
   return schedule.shape == LrShape::kConstant ? text : text + ", min " + shortest(schedule.min);
 }
@@ -96,6 +91,11 @@ int64_t buffer_bytes(const torch::nn::Module& module) {
 }
 
 }  // namespace
+
+std::string shape_name(LrShape shape) {
+  if (shape == LrShape::kConstant) return "constant";
+  return shape == LrShape::kLinear ? "linear" : "cosine";
+}
 
 RunLength run_length(const JobLength& asked, int64_t windows_per_epoch) {
   RunLength length;

@@ -78,7 +78,6 @@ class Trainer::Impl {
   std::optional<Reporter> reporter_;
   std::optional<BlackBoxWriter> boxes_;
   const StopToken* stop_ = nullptr;
-  FileSystem* file_system_ = nullptr;
   std::string output_dir_;
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<Loader> loader_;

@@ -43,7 +43,6 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
 
 std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
                                                        const std::string& output_dir) {
-  file_system_ = &file_system;
   output_dir_ = output_dir;
   saver_ = std::make_unique<RunSaver>(
       file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
