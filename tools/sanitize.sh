@@ -12,8 +12,10 @@ if [[ ${1:-} == thread ]]; then
   # Those that start threads themselves, and those of the parts that have some.
   mapfile -t files < <(grep -lE 'std::j?thread|support/thread_world[.]h|[cC]heckpointer|\bLoader\b|[bB]est_?[eE]ffort' tests/*/*_test.cpp)
   only=$(printf '%s\n' "${files[@]}" | sed 's#^tests/##' | paste -sd '|')
-  # One OpenMP thread: libgomp's own locks are not visible to ThreadSanitizer. tools/tsan_suppressions.txt gives the reasons for the rest.
-  export OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tools/tsan_suppressions.txt second_deadlock_stack=1 history_size=4"
+  # One OpenMP thread: libgomp's own locks are not visible to ThreadSanitizer. An allocation that cannot be is refused, not fatal.
+  # tools/tsan_suppressions.txt gives the reasons for the rest.
+  export OMP_NUM_THREADS=1
+  export TSAN_OPTIONS="suppressions=$PWD/tools/tsan_suppressions.txt allocator_may_return_null=1 second_deadlock_stack=1 history_size=4"
 else
   folder=build-asan
   sanitizers=address,undefined

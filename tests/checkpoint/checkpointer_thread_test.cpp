@@ -34,6 +34,13 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// That 140 saves may add; a state has 8 MB. ThreadSanitizer's records of past accesses grow meanwhile.
+#ifdef __SANITIZE_THREAD__
+constexpr int64_t kAllowedBytes = 16'000'000;
+#else
+constexpr int64_t kAllowedBytes = 2'000'000;
+#endif
+
 // Bit n - 1 is signal n.
 uint64_t blocked_signals(const std::string& task) {
   std::ifstream status("/proc/self/task/" + task + "/status");
@@ -81,7 +88,7 @@ TEST(CheckpointerThread, TwoHundredSavesTakeNoMoreThreadsAndNoMoreMemory) {
     if (update == 60) resident = resident_bytes();
   }
   EXPECT_EQ(tasks().size(), num_before + 1);
-  EXPECT_LT(resident_bytes() - resident, 2'000'000);
+  EXPECT_LT(resident_bytes() - resident, kAllowedBytes);
 }
 
 TEST(CheckpointerThread, SignalsAreBlockedInIt) {
