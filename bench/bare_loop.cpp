@@ -4,11 +4,11 @@
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
+#include "base/allocator.h"
 #include "bench_common.h"
-#include "gradstep/base/allocator.h"
-#include "gradstep/model/normalize.h"
-#include "gradstep/step/clip.h"
-#include "gradstep/step/matmul.h"
+#include "gradstep/step/precision.h"
+#include "model/normalize.h"
+#include "step/clip.h"
 
 namespace {
 

@@ -3,12 +3,12 @@
 // holds uncompressed IDX files and takes the rows.
 #include <torch/torch.h>
 
+#include "base/allocator.h"
 #include "bench_common.h"
-#include "gradstep/base/allocator.h"
-#include "gradstep/model/mlp.h"
-#include "gradstep/report/jsonl.h"
+#include "gradstep/report/sinks.h"
 #include "gradstep/step/engine.h"
-#include "gradstep/step/matmul.h"
+#include "gradstep/step/precision.h"
+#include "model/mlp.h"
 
 namespace {
 

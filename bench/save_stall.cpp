@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/allocator.h"
 #include "bench_common.h"
-#include "gradstep/base/allocator.h"
 #include "gradstep/checkpoint/checkpointer.h"
 #include "gradstep/io/file_system.h"
-#include "gradstep/model/mlp.h"
 #include "gradstep/step/engine.h"
+#include "model/mlp.h"
 
 namespace {
 

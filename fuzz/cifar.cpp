@@ -1,5 +1,5 @@
 // Fuzz target: a folder of CIFAR-10 with one test file.
-#include "gradstep/data/cifar.h"
+#include "data/cifar.h"
 
 #include <filesystem>
 #include <fstream>

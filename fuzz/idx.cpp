@@ -1,5 +1,5 @@
 // Fuzz target: an IDX file of pictures or labels, gzipped or not.
-#include "gradstep/data/idx.h"
+#include "data/idx.h"
 
 #include "fuzz.h"
 

@@ -2,7 +2,7 @@
 #include "checkpoint/manifest.h"
 
 #include "fuzz.h"
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gradstep;

@@ -3,7 +3,7 @@
 
 #include "checkpoint/model_metadata.h"
 #include "fuzz.h"
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace gradstep;

@@ -31,9 +31,8 @@ LIBRARY_AND_BELOW = read_rooms(ROOM_FILE.read_text())
 ROOMS = {room: below for room, (_, below) in LIBRARY_AND_BELOW.items()}
 # The rooms whose public headers stand in UMBRELLA.
 CORE = {room for room, (library, _) in LIBRARY_AND_BELOW.items() if library == "gradstep"}
-# All that a public header may take from torch: more would cost each user seconds a file. Models are modules, so theirs need torch/nn.
+# All that a public header may take from torch: more would cost each user seconds a file.
 PUBLIC_TORCH = ("ATen/core/Tensor.h", "c10/")
-PUBLIC_TORCH_IN_MODEL = (*PUBLIC_TORCH, "torch/nn/")
 
 SLASHES = (".cpp", ".h")
 HASHES = (".py", ".sh", ".cmake", ".yml")
@@ -73,8 +72,7 @@ def check_includes(path, lines):
             yield number, f"{name} belongs to the tests"
         if path.startswith("examples/") and quote == '"' and not name.startswith("gradstep/"):
             yield number, f"{name}: an example shows what users have, gradstep/ and torch/"
-        light = PUBLIC_TORCH_IN_MODEL if room == "model" else PUBLIC_TORCH
-        if public and name.startswith(("ATen/", "torch/", "c10/")) and not name.startswith(light):
+        if public and name.startswith(("ATen/", "torch/", "c10/")) and not name.startswith(PUBLIC_TORCH):
             yield (
                 number,
                 f"{name} is too heavy for a public header: declare what is needed, or use ATen/core/Tensor.h",

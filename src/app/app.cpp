@@ -22,7 +22,7 @@
 #include "app/train_config.h"
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/signals.h"
+#include "gradstep/base/stop.h"
 #include "gradstep/base/version.h"
 
 namespace gradstep {

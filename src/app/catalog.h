@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gradstep/app/recipe.h"
+#include "gradstep/app/app.h"
 
 namespace gradstep {
 

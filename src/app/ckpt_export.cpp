@@ -7,8 +7,8 @@
 #include "app/terminal.h"
 #include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
-#include "gradstep/io/pt_file.h"
 #include "gradstep/io/safetensors.h"
+#include "io/pt_file.h"
 #include "report/format.h"
 
 namespace gradstep {

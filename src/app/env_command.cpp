@@ -6,12 +6,12 @@
 #include <cstdio>
 
 #include "app/terminal.h"
-#include "gradstep/base/machine.h"
+#include "base/machine.h"
 #include "gradstep/base/version.h"
-#include "gradstep/model/mlp.h"
-#include "gradstep/step/precision_probe.h"
+#include "model/mlp.h"
 #include "report/format.h"
 #include "run/device.h"
+#include "step/precision_probe.h"
 
 namespace gradstep {
 namespace {

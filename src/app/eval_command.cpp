@@ -14,8 +14,8 @@
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/model_file.h"
-#include "gradstep/io/atomic_write.h"
 #include "gradstep/run/evaluator.h"
+#include "io/atomic_write.h"
 #include "report/format.h"
 #include "run/device.h"
 

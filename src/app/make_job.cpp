@@ -5,12 +5,12 @@
 
 #include <future>
 
+#include "base/machine.h"
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
-#include "gradstep/step/precision_probe.h"
 #include "report/format.h"
 #include "run/planner.h"
+#include "step/precision_probe.h"
 
 namespace gradstep {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "app/run_settings.h"
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/run/job.h"
-#include "gradstep/run/process.h"
+#include "gradstep/run/trainer.h"
 
 namespace gradstep {
 

@@ -9,8 +9,7 @@
 #include "app/saved_run.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/exit_code.h"
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 
 namespace gradstep {
 namespace {

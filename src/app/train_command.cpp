@@ -10,10 +10,9 @@
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/output_dir.h"
 #include "gradstep/dist/world.h"
-#include "gradstep/io/atomic_write.h"
-#include "gradstep/report/console.h"
-#include "gradstep/report/jsonl.h"
+#include "gradstep/report/sinks.h"
 #include "gradstep/run/trainer.h"
+#include "io/atomic_write.h"
 #include "report/report_to.h"
 #include "run/resume.h"
 

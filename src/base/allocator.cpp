@@ -1,6 +1,6 @@
 // no torch
 // Three knobs of glibc's malloc.
-#include "gradstep/base/allocator.h"
+#include "base/allocator.h"
 
 #include <malloc.h>
 

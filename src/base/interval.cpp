@@ -1,7 +1,5 @@
 // no torch
 // Reads and prints intervals.
-#include "gradstep/base/interval.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
+#include "gradstep/base/setting.h"
 
 namespace gradstep {
 namespace {

@@ -1,6 +1,6 @@
 // no torch
 // Small readers of /proc and the cgroup files; whatever cannot be read counts as absent.
-#include "gradstep/base/machine.h"
+#include "base/machine.h"
 
 #include <fcntl.h>
 #include <sched.h>

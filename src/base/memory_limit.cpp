@@ -1,7 +1,7 @@
 // no torch
 // An allocator over libtorch's own. Each block begins with a header that holds its size, so that it can be
 // taken off the count however late it is freed.
-#include "gradstep/base/memory_limit.h"
+#include "base/memory_limit.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>

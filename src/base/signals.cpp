@@ -1,12 +1,12 @@
 // no torch
 // Signal handlers: each asks the token to stop (atomics and clock_gettime), and the second SIGINT is an
 // _exit. All of it is async-signal-safe.
-#include "gradstep/base/signals.h"
-
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+
+#include "gradstep/base/stop.h"
 
 namespace gradstep {
 namespace {

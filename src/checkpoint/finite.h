@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep {
 

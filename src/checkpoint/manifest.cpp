@@ -7,7 +7,7 @@
 
 #include "checkpoint/json_object.h"
 #include "gradstep/checkpoint/checkpoint.h"
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 #include "io/read_file.h"
 #include "report/json_text.h"
 

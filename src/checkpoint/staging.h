@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep {
 

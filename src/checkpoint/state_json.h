@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/json_object.h"
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep {
 

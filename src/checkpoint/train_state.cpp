@@ -1,6 +1,4 @@
 // Between a live engine and a state: by name throughout, since positions in a list say nothing.
-#include "gradstep/checkpoint/train_state.h"
-
 #include <torch/torch.h>
 
 #include <map>
@@ -9,8 +7,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
-#include "gradstep/step/ema.h"
-#include "gradstep/step/matmul.h"
+#include "gradstep/step/precision.h"
 
 namespace gradstep {
 namespace {
@@ -28,7 +25,7 @@ TrainState capture_engine(Engine& engine) {
   TrainState state;
   state.model = model_tensors(*engine.task().module);
   state.optimizer = engine.optimizer().state();
-  state.ema = engine.ema().tensors();
+  state.ema = engine.averages();
   state.engine = engine.state();
   state.asked_micro_batch = engine.options().micro_batch;
   state.info = {.precision = engine.options().precision,
@@ -60,7 +57,7 @@ NamedTensors with_averages(const TrainState& state) {
 void restore_engine(const std::string& where, const TrainState& state, Engine& engine) {
   const NamedTensors model = model_tensors(*engine.task().module);
   const NamedTensors moments = engine.optimizer().state();
-  const NamedTensors averages = engine.ema().tensors();
+  const NamedTensors averages = engine.averages();
   const bool has_averages = !averages.empty() && !state.ema.empty();
   check(where, "model", state.model, model);
   check(where, "optimizer", state.optimizer, moments);
@@ -68,7 +65,7 @@ void restore_engine(const std::string& where, const TrainState& state, Engine& e
   copy_by_name(where, state.model, model);
   copy_by_name(where, state.optimizer, moments);
   if (has_averages) copy_by_name(where, state.ema, averages);
-  if (!has_averages) engine.ema().reset();
+  if (!has_averages) engine.reset_averages();
   engine.restore(state.engine);
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gradstep/base/interval.h"
+#include "gradstep/base/setting.h"
 #include "gradstep/config/flags.h"
 
 namespace gradstep {

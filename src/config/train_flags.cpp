@@ -4,7 +4,7 @@
 
 #include "base/byte_count.h"
 #include "gradstep/base/error.h"
-#include "gradstep/step/param_groups.h"
+#include "gradstep/step/optimizer.h"
 #include "report/report_to.h"
 
 namespace gradstep {

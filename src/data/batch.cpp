@@ -1,9 +1,8 @@
 // Batch: its rows and its device, tensor by tensor.
-#include "gradstep/data/batch.h"
-
 #include <ATen/ATen.h>
 
 #include "gradstep/base/error.h"
+#include "gradstep/data/dataset.h"
 
 namespace gradstep {
 namespace {

@@ -1,5 +1,5 @@
 // CIFAR-10 reader: records of a label and three colour planes, read in one piece each file.
-#include "gradstep/data/cifar.h"
+#include "data/cifar.h"
 
 #include <ATen/ATen.h>
 

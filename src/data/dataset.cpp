@@ -10,7 +10,7 @@
 
 #include "data/permutation.h"
 #include "gradstep/base/error.h"
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 
 namespace gradstep {
 namespace {

@@ -1,6 +1,6 @@
 // IDX reader: checks the whole header against the file before it takes memory, then unpacks straight into the
 // tensor.
-#include "gradstep/data/idx.h"
+#include "data/idx.h"
 
 #include <ATen/ATen.h>
 

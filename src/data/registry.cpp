@@ -3,11 +3,11 @@
 #include <functional>
 
 #include "base/nearest.h"
+#include "data/cifar.h"
+#include "data/idx.h"
 #include "data/missing.h"
 #include "gradstep/base/error.h"
-#include "gradstep/data/cifar.h"
 #include "gradstep/data/dataset.h"
-#include "gradstep/data/idx.h"
 
 namespace gradstep {
 namespace {

@@ -1,12 +1,11 @@
 // Sampler: the order of an epoch and its cut into windows and ranks.
-#include "gradstep/data/sampler.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
 
 #include "data/permutation.h"
 #include "gradstep/base/error.h"
+#include "gradstep/data/loader.h"
 
 namespace gradstep {
 

@@ -1,6 +1,6 @@
 // All gradients travel in one flat buffer. Behind them come a flag for each parameter, which says whether the
 // rank has a gradient for it, and two flags that say how its passes ended.
-#include "gradstep/dist/grad_sync.h"
+#include "dist/grad_sync.h"
 
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
 // The file is a model file with one metadata key more.
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 
 #include <torch/torch.h>
 
@@ -9,8 +9,8 @@
 #include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/model_file.h"
-#include "gradstep/step/non_finite.h"
 #include "incident/black_box_json.h"
+#include "step/non_finite.h"
 
 namespace gradstep {
 namespace {

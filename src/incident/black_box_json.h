@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 
 namespace gradstep {
 

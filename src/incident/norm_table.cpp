@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/number_text.h"
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 
 namespace gradstep {
 namespace {

@@ -1,7 +1,7 @@
 // no torch
 // atomic_write and the file under it: temporary name, sync, rename, sync of the folder; nothing left behind
 // on failure.
-#include "gradstep/io/atomic_write.h"
+#include "io/atomic_write.h"
 
 #include <unistd.h>
 

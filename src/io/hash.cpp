@@ -1,6 +1,6 @@
 // XXH3 (64 bits) over memory and files.
 // no torch
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

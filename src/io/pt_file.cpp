@@ -1,6 +1,6 @@
 // A .pt file: a zip archive with the pickled dict in data.pkl and the bytes of each tensor in data/<number>,
 // made by LibTorch in memory. Its own writer to a file ends the process where the disk is full.
-#include "gradstep/io/pt_file.h"
+#include "io/pt_file.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/Dict.h>
@@ -16,7 +16,7 @@
 #include <unordered_set>
 
 #include "gradstep/base/error.h"
-#include "gradstep/io/atomic_write.h"
+#include "io/atomic_write.h"
 #include "io/same_view.h"
 
 namespace gradstep {

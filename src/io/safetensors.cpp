@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "gradstep/base/error.h"
-#include "gradstep/io/atomic_write.h"
+#include "io/atomic_write.h"
 #include "io/read_file.h"
 #include "io/safetensors_header.h"
 #include "io/safetensors_image.h"

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 
 namespace gradstep {
 namespace {

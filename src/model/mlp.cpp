@@ -1,10 +1,10 @@
 // Parameter names are those of PyTorch's state_dict: fc1.weight, fc1.bias, fc2.weight, fc2.bias.
-#include "gradstep/model/mlp.h"
+#include "model/mlp.h"
 
 #include <torch/torch.h>
 
-#include "gradstep/model/normalize.h"
 #include "gradstep/model/tasks.h"
+#include "model/normalize.h"
 
 namespace gradstep {
 

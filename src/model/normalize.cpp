@@ -1,5 +1,5 @@
 // One pass on the CPU, three operations elsewhere.
-#include "gradstep/model/normalize.h"
+#include "model/normalize.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,7 +1,7 @@
 // The entry point of the program gradstep.
 #include <cstdlib>
 
-#include "gradstep/base/allocator.h"
+#include "base/allocator.h"
 #include "program/recipes.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // The mlp: its options, its sizes, its task.
 #include "config/flag_table.h"
 #include "gradstep/base/error.h"
-#include "gradstep/model/mlp.h"
+#include "model/mlp.h"
 #include "program/recipes.h"
 
 namespace gradstep {

@@ -3,7 +3,6 @@
 
 #include "app/program.h"
 #include "gradstep/app/app.h"
-#include "gradstep/app/recipe.h"
 
 namespace gradstep {
 

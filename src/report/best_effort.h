@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "gradstep/report/sink.h"
+#include "gradstep/report/sinks.h"
 
 namespace gradstep {
 

@@ -1,13 +1,12 @@
 // no torch
 // Lines for people, with the progress bar below them. Output that fails (a closed pipe, a full disk) ends,
 // not the run.
-#include "gradstep/report/console.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
 
+#include "gradstep/report/sinks.h"
 #include "report/event_text.h"
 #include "report/format.h"
 #include "report/progress_bar.h"

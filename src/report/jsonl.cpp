@@ -1,15 +1,15 @@
 // Rows as JSON lines. The one of each window costs about a microsecond, so that it can be written always.
 // no torch
-#include "gradstep/report/jsonl.h"
-
 #include <charconv>
 #include <chrono>
 #include <system_error>
 
 #include "gradstep/base/error.h"
+#include "gradstep/report/sinks.h"
 #include "report/append_file.h"
 #include "report/event_text.h"
 #include "report/json_text.h"
+#include "report/row_json.h"
 
 namespace gradstep {
 namespace {

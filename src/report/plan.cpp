@@ -1,10 +1,9 @@
 // The plan as aligned text.
 // no torch
-#include "gradstep/report/plan.h"
-
 #include <algorithm>
 
 #include "base/number_text.h"
+#include "gradstep/report/rows.h"
 #include "report/format.h"
 
 namespace gradstep {

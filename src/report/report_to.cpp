@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "gradstep/report/tensorboard.h"
+#include "gradstep/report/sinks.h"
 
 namespace gradstep {
 namespace {

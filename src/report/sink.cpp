@@ -1,9 +1,8 @@
 // The fan-out of rows over several sinks.
 // no torch
-#include "gradstep/report/sink.h"
-
 #include <exception>
 
+#include "gradstep/report/sinks.h"
 #include "report/best_effort.h"
 
 namespace gradstep {

@@ -1,7 +1,5 @@
 // Rows as Event messages. Field numbers are those of TensorBoard's event.proto, summary.proto, tensor.proto.
 // no torch
-#include "gradstep/report/tensorboard.h"
-
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gradstep/report/sinks.h"
 #include "report/event_file.h"
 #include "report/protobuf.h"
 

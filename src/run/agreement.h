@@ -7,7 +7,7 @@
 #include <exception>
 #include <optional>
 
-#include "gradstep/base/exit_code.h"
+#include "gradstep/base/error.h"
 #include "gradstep/dist/world.h"
 
 namespace gradstep {

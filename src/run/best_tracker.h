@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gradstep/model/task.h"
-#include "gradstep/report/sink.h"
+#include "gradstep/report/sinks.h"
 
 namespace gradstep {
 

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/byte_count.h"
+#include "base/machine.h"
+#include "base/memory_limit.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
-#include "gradstep/base/memory_limit.h"
 
 namespace gradstep {
 namespace {

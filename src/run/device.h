@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "gradstep/run/process.h"
+#include "gradstep/run/trainer.h"
 
 namespace gradstep {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gradstep/base/setting.h"
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep {
 

@@ -5,7 +5,7 @@
 
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
-#include "gradstep/data/sampler.h"
+#include "gradstep/data/loader.h"
 #include "model/mode_guard.h"
 
 namespace gradstep {

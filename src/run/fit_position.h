@@ -1,8 +1,8 @@
 // Which window a run goes on with.
 #pragma once
 
-#include "gradstep/checkpoint/train_state.h"
-#include "gradstep/data/sampler.h"
+#include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/data/loader.h"
 
 namespace gradstep {
 

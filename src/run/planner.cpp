@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "base/machine.h"
 #include "base/number_text.h"
-#include "gradstep/base/machine.h"
-#include "gradstep/step/micro_batches.h"
 #include "report/format.h"
+#include "step/micro_batches.h"
 
 namespace gradstep {
 namespace {

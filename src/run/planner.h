@@ -5,8 +5,8 @@
 #include <string>
 
 #include "gradstep/data/dataset.h"
-#include "gradstep/data/sampler.h"
-#include "gradstep/report/plan.h"
+#include "gradstep/data/loader.h"
+#include "gradstep/report/rows.h"
 #include "gradstep/run/job.h"
 #include "gradstep/step/engine.h"
 

@@ -2,7 +2,7 @@
 // The resident set is read ten times a second at most: for short windows the system calls would show.
 #include "run/row_clock.h"
 
-#include "gradstep/base/machine.h"
+#include "base/machine.h"
 
 namespace gradstep {
 

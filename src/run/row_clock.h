@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "gradstep/report/sink.h"
+#include "gradstep/report/sinks.h"
 
 namespace gradstep {
 

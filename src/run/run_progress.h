@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/data/loader.h"
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 #include "run/best_tracker.h"
 #include "run/planner.h"
 #include "run/run_setup.h"

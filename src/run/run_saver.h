@@ -9,7 +9,7 @@
 
 #include "checkpoint/disk_room.h"
 #include "gradstep/checkpoint/checkpointer.h"
-#include "gradstep/report/sink.h"
+#include "gradstep/report/sinks.h"
 #include "gradstep/run/job.h"
 
 namespace gradstep {

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
-#include "gradstep/step/matmul.h"
+#include "gradstep/step/precision.h"
 #include "run/device.h"
 
 namespace gradstep {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "gradstep/checkpoint/model_file.h"
-#include "gradstep/data/sampler.h"
-#include "gradstep/report/plan.h"
-#include "gradstep/report/sink.h"
+#include "gradstep/data/loader.h"
+#include "gradstep/report/rows.h"
+#include "gradstep/report/sinks.h"
 #include "gradstep/run/job.h"
 #include "gradstep/step/engine.h"
 #include "run/best_tracker.h"

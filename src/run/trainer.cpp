@@ -3,13 +3,13 @@
 
 #include <torch/torch.h>
 
+#include "base/machine.h"
 #include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
 #include "gradstep/run/evaluator.h"
-#include "gradstep/step/ema.h"
 #include "run/trainer_impl.h"
 #include "run/trouble.h"
+#include "step/ema.h"
 
 namespace gradstep {
 
@@ -147,8 +147,8 @@ void Trainer::Impl::evaluate_now() {
               .val_loss = result.loss,
               .metrics = result.metrics,
               .samples = result.samples};
-  if (setup_.engine.ema().enabled()) {
-    const EmaWeights::Swap averages(setup_.engine.ema());
+  if (setup_.job.engine.ema_decay > 0) {
+    const AveragesGuard averages(setup_.engine);
     const EvalResult averaged = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
     if (!averaged.complete) return;
     row.ema_val_loss = averaged.loss;

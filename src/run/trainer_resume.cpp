@@ -2,7 +2,7 @@
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
-#include "gradstep/step/matmul.h"
+#include "gradstep/step/precision.h"
 #include "run/drift.h"
 #include "run/resume.h"
 #include "run/trainer_impl.h"

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "gradstep/step/micro_batches.h"
+#include "step/micro_batches.h"
 
 namespace gradstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gradstep/dist/grad_sync.h"
+#include "dist/grad_sync.h"
 #include "gradstep/model/task.h"
 #include "gradstep/step/precision.h"
 

@@ -1,5 +1,5 @@
 // Copies into memory that is kept from window to window.
-#include "gradstep/step/buffer_snapshot.h"
+#include "step/buffer_snapshot.h"
 
 #include <torch/torch.h>
 

@@ -1,5 +1,5 @@
 // On the CPU the norm is our own kernel: fixed blocks, summed in fp32 lanes and then in fp64 in block order.
-#include "gradstep/step/clip.h"
+#include "step/clip.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,5 +1,5 @@
 // Averages lie in a vector parallel to the parameters, and move by the op that PyTorch's AveragedModel calls.
-#include "gradstep/step/ema.h"
+#include "step/ema.h"
 
 #include <ATen/ATen.h>
 
@@ -37,7 +37,7 @@ NamedTensors EmaWeights::tensors() const {
   return tensors;
 }
 
-void EmaWeights::swap_contents() {
+void EmaWeights::swap() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < averages_.size(); ++i) {
     const at::Tensor& parameter = parameters_[i].second;

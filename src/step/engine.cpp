@@ -9,14 +9,16 @@
 #include "base/out_of_memory.h"
 #include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
-#include "gradstep/step/buffer_snapshot.h"
-#include "gradstep/step/clip.h"
-#include "gradstep/step/ema.h"
-#include "gradstep/step/non_finite.h"
-#include "gradstep/step/window_seed.h"
 #include "model/mode_guard.h"
 #include "step/accumulator.h"
+#include "step/buffer_snapshot.h"
+#include "step/clip.h"
+#include "step/ema.h"
 #include "step/engine_setup.h"
+#include "step/grad_scaler.h"
+#include "step/non_finite.h"
+#include "step/spike.h"
+#include "step/window_seed.h"
 #include "step/window_weight.h"
 
 namespace gradstep {
@@ -388,8 +390,11 @@ const EngineOptions& Engine::options() const { return impl_->options; }
 const Task& Engine::task() const { return impl_->task; }
 const Optimizer& Engine::optimizer() const { return impl_->optimizer; }
 const NamedTensors& Engine::frozen() const { return impl_->parameters.frozen; }
-const GradScaler& Engine::scaler() const { return impl_->scaler; }
-EmaWeights& Engine::ema() { return impl_->ema; }
+NamedTensors Engine::averages() const { return impl_->ema.tensors(); }
+void Engine::reset_averages() { impl_->ema.reset(); }
 at::Device Engine::device() const { return impl_->device; }
+
+AveragesGuard::AveragesGuard(Engine& engine) : engine_(engine) { engine_.impl_->ema.swap(); }
+AveragesGuard::~AveragesGuard() { engine_.impl_->ema.swap(); }
 
 }  // namespace gradstep

@@ -1,5 +1,5 @@
 // The scale as two device scalars, moved by the same ATen ops that torch.amp.GradScaler calls.
-#include "gradstep/step/grad_scaler.h"
+#include "step/grad_scaler.h"
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,5 @@
 // oneDNN's own symbols are hidden in libtorch, so its linear op is called through the dispatcher, where our
 // kernels replace libtorch's for the CPU key. Autograd, autocast and every module above it stay as they are.
-#include "gradstep/step/matmul.h"
-
 #include <ATen/ATen.h>
 #include <ATen/CPUFunctions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -10,6 +8,7 @@
 #include <memory>
 
 #include "gradstep/base/error.h"
+#include "gradstep/step/precision.h"
 
 namespace gradstep {
 namespace {

@@ -1,5 +1,5 @@
 // Greedy cuts.
-#include "gradstep/step/micro_batches.h"
+#include "step/micro_batches.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Modules have no forward hooks in C++, so the ops are watched and mapped back to parameters by the storage
 // they read.
-#include "gradstep/step/non_finite.h"
+#include "step/non_finite.h"
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>

@@ -1,6 +1,4 @@
 // Patterns, their text, and which parameter belongs to which group.
-#include "gradstep/step/param_groups.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>

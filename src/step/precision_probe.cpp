@@ -1,5 +1,5 @@
 // The best of a few runs; the order of preference breaks near ties, so that noise does not cost bits.
-#include "gradstep/step/precision_probe.h"
+#include "step/precision_probe.h"
 
 #include <torch/torch.h>
 
@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "gradstep/base/error.h"
-#include "gradstep/step/buffer_snapshot.h"
 #include "model/mode_guard.h"
+#include "step/buffer_snapshot.h"
 
 namespace gradstep {
 namespace {

@@ -1,7 +1,7 @@
 // no torch
 // Mean and deviation are taken anew from the remembered values each time: a running sum would depend on where
 // a run was resumed.
-#include "gradstep/step/spike.h"
+#include "step/spike.h"
 
 #include <algorithm>
 #include <cmath>

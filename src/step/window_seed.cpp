@@ -1,5 +1,5 @@
 // One mix, and the two generators that a forward pass may draw from.
-#include "gradstep/step/window_seed.h"
+#include "step/window_seed.h"
 
 #include <ATen/ATen.h>
 

@@ -3,7 +3,7 @@
 
 #include <c10/core/Device.h>
 
-#include "gradstep/data/batch.h"
+#include "gradstep/data/loader.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/model/task.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "gradstep/base/error.h"
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 #include "support/gradstep_program.h"
 #include "support/idx_files.h"
 #include "support/message_of.h"

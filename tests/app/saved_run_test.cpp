@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "base/machine.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
 #include "support/gradstep_program.h"
 #include "support/message_of.h"
 #include "support/mlp.h"

@@ -1,6 +1,6 @@
 // What the machine gives: quotas of made-up cgroup folders (case L5), memory and the processor's names.
 // no torch
-#include "gradstep/base/machine.h"
+#include "base/machine.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

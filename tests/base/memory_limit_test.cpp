@@ -1,5 +1,5 @@
 // The counting allocator: what it counts, what it refuses, and that blocks find their way back.
-#include "gradstep/base/memory_limit.h"
+#include "base/memory_limit.h"
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>

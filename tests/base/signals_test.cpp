@@ -1,12 +1,12 @@
 // no torch
 // Stop signals: each is a request with its own exit code, the first one wins, and a second SIGINT leaves at
 // once.
-#include "gradstep/base/signals.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <csignal>
+
+#include "gradstep/base/stop.h"
 
 namespace gradstep {
 namespace {

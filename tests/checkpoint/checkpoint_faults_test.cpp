@@ -11,7 +11,7 @@
 #include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 #include "support/memory_file_system.h"
 #include "support/message_of.h"
 #include "support/saves.h"

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/machine.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/state_json.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
 #include "gradstep/checkpoint/model_file.h"
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 #include "support/failing_file_system.h"
 #include "support/full_state.h"
 #include "support/message_of.h"

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 #include "support/fuzz_seed.h"
 #include "support/golden.h"
 #include "support/message_of.h"

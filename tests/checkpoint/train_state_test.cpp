@@ -1,8 +1,8 @@
 // with_averages: what stands under each name of a model once averages take the place of parameters.
-#include "gradstep/checkpoint/train_state.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep::testing {
 namespace {

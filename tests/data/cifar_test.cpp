@@ -1,5 +1,5 @@
 // CIFAR-10: records are taken apart right, and broken files are refused with place and cure.
-#include "gradstep/data/cifar.h"
+#include "data/cifar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // IDX: what is right is read byte by byte, plain or packed; every broken file is refused with place and cure
 // (H4, H5, H6).
-#include "gradstep/data/idx.h"
+#include "data/idx.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,12 @@
 // Sampler: the order is torch.randperm's, the cuts are numpy.array_split's, and every sample is seen once an
 // epoch.
-#include "gradstep/data/sampler.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <vector>
 
 #include "gradstep/base/error.h"
+#include "gradstep/data/loader.h"
 
 namespace gradstep {
 namespace {

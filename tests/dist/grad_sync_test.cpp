@@ -1,5 +1,5 @@
 // GradSync and the worlds behind it: plain sums, in one collective, equal on all ranks.
-#include "gradstep/dist/grad_sync.h"
+#include "dist/grad_sync.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

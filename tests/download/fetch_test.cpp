@@ -7,10 +7,10 @@
 
 #include <filesystem>
 
+#include "data/cifar.h"
 #include "download/digest.h"
 #include "download/fetch_list.h"
 #include "gradstep/base/error.h"
-#include "gradstep/data/cifar.h"
 #include "gradstep/data/dataset.h"
 #include "support/archives.h"
 #include "support/http_server.h"

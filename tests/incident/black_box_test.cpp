@@ -1,5 +1,5 @@
 // Black boxes: written, read and replayed, and refused when they are not what they say.
-#include "gradstep/incident/black_box.h"
+#include "incident/black_box.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

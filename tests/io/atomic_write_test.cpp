@@ -1,6 +1,6 @@
 // Atomic writes: whatever call fails, and whenever the power goes, the file is the old one or the new one,
 // and nothing else is left.
-#include "gradstep/io/atomic_write.h"
+#include "io/atomic_write.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // XXH3: the values of the reference library, and files longer than one piece.
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

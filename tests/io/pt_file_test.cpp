@@ -1,5 +1,5 @@
 // .pt files: what LibTorch's reader finds in them, sharing, odd tensors, refusals, and a disk that fails.
-#include "gradstep/io/pt_file.h"
+#include "io/pt_file.h"
 
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>

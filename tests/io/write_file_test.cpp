@@ -6,7 +6,7 @@
 
 #include <system_error>
 
-#include "gradstep/io/hash.h"
+#include "io/hash.h"
 #include "support/failing_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/scratch_dir.h"

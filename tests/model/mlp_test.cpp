@@ -1,5 +1,5 @@
 // Mlp: names, shapes and first weights are those of Python's two nn.Linear.
-#include "gradstep/model/mlp.h"
+#include "model/mlp.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

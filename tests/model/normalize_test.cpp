@@ -1,5 +1,5 @@
 // normalize_bytes: bit-equal to the three ATen operations, for each byte, each layout and each length.
-#include "gradstep/model/normalize.h"
+#include "model/normalize.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

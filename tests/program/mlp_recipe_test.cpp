@@ -4,9 +4,9 @@
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
-#include "gradstep/model/mlp.h"
-#include "gradstep/model/normalize.h"
 #include "gradstep/model/tasks.h"
+#include "model/mlp.h"
+#include "model/normalize.h"
 #include "program/recipes.h"
 #include "support/message_of.h"
 #include "support/toys.h"

@@ -1,8 +1,6 @@
 // no torch
 // The console: lines word for word, what must never hide between two lines, the bar, and an output that goes
 // away.
-#include "gradstep/report/console.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "gradstep/report/sinks.h"
 #include "report/format.h"
 #include "report/progress_bar.h"
 

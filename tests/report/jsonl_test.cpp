@@ -1,7 +1,5 @@
 // metrics.jsonl: golden rows, exact numbers, whole lines, and a disk that is full.
 // no torch
-#include "gradstep/report/jsonl.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,7 +14,9 @@
 #include <system_error>
 #include <thread>
 
+#include "gradstep/report/sinks.h"
 #include "report/event_text.h"
+#include "report/row_json.h"
 
 namespace gradstep {
 namespace {

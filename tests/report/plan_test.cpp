@@ -1,9 +1,9 @@
 // The plan of a run, word for word.
 // no torch
-#include "gradstep/report/plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gradstep/report/rows.h"
 
 namespace gradstep {
 namespace {

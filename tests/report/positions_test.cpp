@@ -8,8 +8,9 @@
 #include <limits>
 
 #include "gradstep/base/error.h"
-#include "gradstep/report/jsonl.h"
+#include "gradstep/report/sinks.h"
 #include "report/append_file.h"
+#include "report/row_json.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
 

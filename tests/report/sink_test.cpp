@@ -1,12 +1,11 @@
 // no torch
 // SinkList: every row reaches every sink, in order, and the end of a run reaches them all even when one
 // fails.
-#include "gradstep/report/sink.h"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
+#include "gradstep/report/sinks.h"
 #include "report/event_text.h"
 
 namespace gradstep {

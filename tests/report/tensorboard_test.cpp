@@ -1,8 +1,6 @@
 // no torch
 // What TensorBoard shows of a run: each update once, whatever was skipped, killed, resumed or rolled back.
 // tests/e2e/test_tensorboard.py reads the same with TensorBoard itself.
-#include "gradstep/report/tensorboard.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "gradstep/report/sinks.h"
 #include "support/event_points.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"

@@ -29,7 +29,7 @@ struct Trainee {
   std::vector<at::Tensor> all() {
     std::vector<at::Tensor> tensors = everything(engine);
     for (const at::Tensor& tensor : model->parameters()) tensors.push_back(tensor.detach().clone());
-    for (const auto& [name, average] : engine.ema().tensors()) tensors.push_back(average.clone());
+    for (const auto& [name, average] : engine.averages()) tensors.push_back(average.clone());
     return tensors;
   }
   torch::nn::Sequential model;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "base/memory_limit.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/memory_limit.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "support/message_of.h"
 #include "support/small_run.h"

@@ -1,5 +1,5 @@
 // The gradient norm and clipping by it.
-#include "gradstep/step/clip.h"
+#include "step/clip.h"
 
 #include <gtest/gtest.h>
 

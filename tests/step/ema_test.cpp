@@ -1,5 +1,5 @@
 // EmaWeights against the closed recursion, and the exchange with the parameters.
-#include "gradstep/step/ema.h"
+#include "step/ema.h"
 
 #include <gtest/gtest.h>
 
@@ -58,26 +58,12 @@ TEST(EmaWeights, SwapExchangesBitsAndGivesThemBack) {
   }
   const std::vector<at::Tensor> plain = copies(parameters);
   const std::vector<at::Tensor> averaged = copies(ema.tensors());
-  {
-    const EmaWeights::Swap swap(ema);
-    EXPECT_TRUE(same_bytes(copies(parameters), averaged));
-    EXPECT_TRUE(same_bytes(copies(ema.tensors()), plain));
-  }
+  ema.swap();
+  EXPECT_TRUE(same_bytes(copies(parameters), averaged));
+  EXPECT_TRUE(same_bytes(copies(ema.tensors()), plain));
+  ema.swap();
   EXPECT_TRUE(same_bytes(copies(parameters), plain));
   EXPECT_TRUE(same_bytes(copies(ema.tensors()), averaged));
-}
-
-TEST(EmaWeights, AnExceptionInASwapGivesThemBackToo) {
-  const NamedTensors parameters = two_parameters();
-  EmaWeights ema(parameters, 0.9);
-  change(parameters);
-  const std::vector<at::Tensor> plain = copies(parameters);
-  const auto evaluate = [&ema] {
-    const EmaWeights::Swap swap(ema);
-    throw std::runtime_error("evaluation failed");
-  };
-  EXPECT_THROW(evaluate(), std::runtime_error);
-  EXPECT_TRUE(same_bytes(copies(parameters), plain));
 }
 
 TEST(EmaWeights, OffIsNothing) {
@@ -86,7 +72,7 @@ TEST(EmaWeights, OffIsNothing) {
   const std::vector<at::Tensor> plain = copies(parameters);
   ema.update();
   ema.reset();
-  const EmaWeights::Swap swap(ema);
+  ema.swap();
   EXPECT_FALSE(ema.enabled());
   EXPECT_TRUE(ema.tensors().empty());
   EXPECT_TRUE(same_bytes(copies(parameters), plain));
@@ -97,7 +83,7 @@ TEST(EmaWeights, TheEngineAveragesAppliedUpdatesFromTheFirstOn) {
   EngineOptions options = plain_sgd(1);
   options.ema_decay = 0.5;
   Engine engine(lin_task(lin), options, solo());
-  const auto average = [&engine] { return engine.ema().tensors()[0].second.item<float>(); };
+  const auto average = [&engine] { return engine.averages()[0].second.item<float>(); };
   engine.step(column({-2}), no_targets(1));  // w = 2, and so is the average, as AveragedModel begins
   EXPECT_EQ(average(), 2.0F);
   engine.step(column({-2}), no_targets(1));  // w = 4
@@ -109,4 +95,24 @@ TEST(EmaWeights, TheEngineAveragesAppliedUpdatesFromTheFirstOn) {
 }
 
 }  // namespace
+
+TEST(EmaWeights, AGuardLendsTheAveragesToTheParametersAndAnExceptionGivesThemBack) {
+  Lin lin;
+  EngineOptions options = plain_sgd(1);
+  options.ema_decay = 0.5;
+  Engine engine(lin_task(lin), options, solo());
+  const at::Tensor parameter = engine.optimizer().parameters()[0].second;
+  engine.step(column({-2}), no_targets(1));
+  engine.step(column({-2}), no_targets(1));  // w = 4, average 3
+  const auto evaluate = [&] {
+    const AveragesGuard guard(engine);
+    EXPECT_EQ(parameter.item<float>(), 3.0F);
+    EXPECT_EQ(engine.averages()[0].second.item<float>(), 4.0F);
+    throw std::runtime_error("evaluation failed");
+  };
+  EXPECT_THROW(evaluate(), std::runtime_error);
+  EXPECT_EQ(parameter.item<float>(), 4.0F);
+  EXPECT_EQ(engine.averages()[0].second.item<float>(), 3.0F);
+}
+
 }  // namespace gradstep::testing

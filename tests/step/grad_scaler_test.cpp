@@ -1,5 +1,5 @@
 // The loss scale moves exactly as torch.amp.GradScaler's, down to the floor.
-#include "gradstep/step/grad_scaler.h"
+#include "step/grad_scaler.h"
 
 #include <gtest/gtest.h>
 

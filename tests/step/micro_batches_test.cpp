@@ -1,11 +1,11 @@
 // Cutting a window, and the seeds of windows.
-#include "gradstep/step/micro_batches.h"
+#include "step/micro_batches.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "gradstep/step/window_seed.h"
+#include "step/window_seed.h"
 #include "support/toys.h"
 
 namespace gradstep::testing {

@@ -1,5 +1,5 @@
 // Cases B5, D2, D3 and the observer that names where a non-finite value first appeared.
-#include "gradstep/step/non_finite.h"
+#include "step/non_finite.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,7 +147,7 @@ TEST(Diverged, D3_AlwaysNanEndsAfterTwentySkipsWithTheScaleAtItsFloor) {
       EXPECT_EQ(report.loss_scale, 1.0);
     }
   }
-  EXPECT_EQ(engine.scaler().scale(), 1.0);
+  EXPECT_EQ(engine.state().loss_scale, 1.0);
   EXPECT_EQ(engine.counters().updates, 0);
 }
 

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/memory_limit.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/memory_limit.h"
 #include "support/lin.h"
 #include "support/message_of.h"
 #include "support/toys.h"

@@ -1,10 +1,9 @@
 // Groups of parameters: patterns, their text, what each group changes, and what makes no sense.
-#include "gradstep/step/param_groups.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gradstep/base/error.h"
+#include "gradstep/step/optimizer.h"
 #include "support/lin.h"
 #include "support/message_of.h"
 #include "support/toys.h"
@@ -123,8 +122,8 @@ TEST(ParamGroups, FrozenParametersRest) {
   EXPECT_FALSE(model->head->weight.requires_grad());
   const auto names_head = [](const auto& named) { return named.first.starts_with("head."); };
   EXPECT_TRUE(std::ranges::none_of(engine.optimizer().state(), names_head));
-  EXPECT_TRUE(std::ranges::none_of(engine.ema().tensors(), names_head));
-  EXPECT_EQ(engine.ema().tensors().size(), 4U);
+  EXPECT_TRUE(std::ranges::none_of(engine.averages(), names_head));
+  EXPECT_EQ(engine.averages().size(), 4U);
   ASSERT_EQ(engine.frozen().size(), 2U);
   EXPECT_EQ(engine.frozen()[0].first, "head.weight");
   // A second engine over the same module takes the same groups.

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/machine.h"
 #include "gradstep/base/error.h"
-#include "gradstep/base/machine.h"
-#include "gradstep/step/precision_probe.h"
+#include "step/precision_probe.h"
 #include "support/lin.h"
 #include "support/toys.h"
 

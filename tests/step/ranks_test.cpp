@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "gradstep/base/error.h"
-#include "gradstep/step/micro_batches.h"
 #include "step/accumulator.h"
+#include "step/micro_batches.h"
 #include "support/lin.h"
 #include "support/message_of.h"
 #include "support/thread_world.h"

@@ -1,5 +1,5 @@
 // SpikeDetector by itself, and what the engine does about a spike.
-#include "gradstep/step/spike.h"
+#include "step/spike.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(Spike, ChangesNothingNotEvenTheScale) {
     const at::Tensor usual = at::ones({3, 2});
     for (int i = 0; i < 6; ++i) EXPECT_EQ(engine.step(usual, no_targets(3)).spike, std::nullopt);
     std::vector<at::Tensor> before = everything(engine);
-    before.push_back(engine.ema().tensors()[0].second.clone());
+    before.push_back(engine.averages()[0].second.clone());
     const EngineState state = engine.state();
     const StepReport report = engine.step(usual * 50, no_targets(3));
     ASSERT_TRUE(report.spike);
@@ -138,7 +138,7 @@ TEST(Spike, ChangesNothingNotEvenTheScale) {
     EXPECT_EQ(report.window, 7);
     EXPECT_EQ(report.skipped_total, 1);
     std::vector<at::Tensor> after = everything(engine);
-    after.push_back(engine.ema().tensors()[0].second.clone());
+    after.push_back(engine.averages()[0].second.clone());
     EXPECT_TRUE(same_bytes(after, before));
     EXPECT_EQ(engine.state().loss_scale, state.loss_scale);
     EXPECT_EQ(engine.state().num_good_updates, state.num_good_updates);

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep::testing {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gradstep/data/dataset.h"
-#include "gradstep/model/mlp.h"
+#include "model/mlp.h"
 
 namespace gradstep::testing {
 

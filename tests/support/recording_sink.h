@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "gradstep/report/sink.h"
+#include "gradstep/report/sinks.h"
 
 namespace gradstep::testing {
 

@@ -5,8 +5,8 @@
 
 #include "gradstep/dist/world.h"
 #include "gradstep/model/tasks.h"
-#include "gradstep/step/ema.h"
 #include "gradstep/step/engine.h"
+#include "step/ema.h"
 
 namespace gradstep::testing {
 

@@ -1,12 +1,23 @@
-// The errors that a user, a file or a device can cause. Each message is one line: what, where, what to do.
+// The errors that a user, a file or a device can cause, and the exit codes that they lead to.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 
-#include "gradstep/base/exit_code.h"
-
 namespace gradstep {
+
+enum class ExitCode : int {
+  kOk = 0,           // done; also when a time limit ended the run
+  kUnexpected = 1,   // a fault of ours
+  kUsage = 2,        // flags, config file, locked or foreign folder, fp16 parameters
+  kDiverged = 3,     // too many updates in a row were not finite
+  kCheckpoint = 4,   // no usable checkpoint or model file, or none can be written
+  kData = 5,         // the data set is missing or broken
+  kOutOfMemory = 6,  // out of memory with a micro-batch of one sample
+  kSigint = 130,     // stopped by SIGINT, state saved
+  kSigusr1 = 138,    // stopped by SIGUSR1, state saved
+  kSigterm = 143,    // stopped by SIGTERM, state saved
+};
 
 // Base of them all. The program prints what() behind "gradstep: " on stderr and leaves with exit_code().
 class Error : public std::runtime_error {

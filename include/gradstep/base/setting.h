@@ -1,10 +1,24 @@
-// Setting: one setting of a run as text, and what a change of it means to a run that goes on.
+// Values that say how a run goes, as texts: how often something happens, and what a changed setting means on
+// resume.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace gradstep {
+
+/// Every N updates, epochs or seconds; never but at the end if value is 0.
+struct Interval {
+  enum class Unit { kUpdates, kEpochs, kSeconds };
+  double value = 0;
+  Unit unit = Unit::kUpdates;
+  bool operator==(const Interval&) const = default;
+};
+
+/// "100", "1ep", "30s", "10m", "2h", "0". Throws ConfigError.
+[[nodiscard]] Interval parse_interval(const std::string& text);
+/// Text that parse_interval reads back to the same interval.
+[[nodiscard]] std::string to_string(const Interval& interval);
 
 /// What a changed value means for a run that goes on from a checkpoint.
 enum class OnResume {

@@ -1,11 +1,12 @@
-// StopToken: a request to stop, set by a signal handler or another thread and read between two updates.
+// StopToken: a request to stop, set by a signal handler or another thread and read between two updates; and
+// the handlers that set it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <ctime>
 
-#include "gradstep/base/exit_code.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 
@@ -51,5 +52,16 @@ class StopToken {
       return "a request";
   }
 }
+
+// From here on the three signals call stop.request(); a second SIGINT leaves the process at once with 130.
+// REQUIRES: `stop` lives until detach_stop_signals(); one token at a time in a process.
+void install_stop_signals(StopToken& stop);
+// For a process on its way out, whose exit code is settled: SIGTERM and SIGUSR1 do nothing any more, and a
+// SIGINT that is not the first still leaves at once. `stop` may die.
+void detach_stop_signals();
+
+// A reader that goes away, and a file that reaches the limit of ulimit -f, are errors of write() then, not
+// the end of the process.
+void ignore_write_signals();
 
 }  // namespace gradstep

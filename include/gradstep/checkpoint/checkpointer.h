@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/checkpoint/train_state.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/io/file_system.h"
 
 namespace gradstep {

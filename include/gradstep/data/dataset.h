@@ -1,17 +1,33 @@
-// Dataset: numbered samples that can be gathered by number. The interface behind which every data set stands.
+// Batch and Dataset: numbered samples that can be gathered by number. The interface behind which every data
+// set stands.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "gradstep/data/batch.h"
-
 namespace gradstep {
+
+/// Some samples: of a micro-batch, a window or an evaluation batch. All tensors have n rows, one a sample.
+struct Batch {
+  at::Tensor inputs;                           ///< (n, ...), as stored: bytes for pictures
+  at::Tensor targets;                          ///< (n, ...) of any type; undefined if the task needs none
+  std::map<std::string, at::Tensor> extras{};  ///< (n, ...) each: a mask, weights, a second input
+
+  [[nodiscard]] int64_t size() const { return inputs.defined() ? inputs.size(0) : 0; }
+  /// Rows [first, first + count) of every tensor; shares memory.
+  [[nodiscard]] Batch narrow(int64_t first, int64_t count) const;
+  /// Every tensor on `device`.
+  [[nodiscard]] Batch to(at::Device device) const;
+};
+
+/// Throws DataError naming the tensor and both counts unless every tensor of the batch has `expected` rows.
+void check_rows(const Batch& batch, int64_t expected);
 
 /// What the inputs of a data set are.
 enum class SampleKind { kOther, kPictures, kTokens };

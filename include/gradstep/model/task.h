@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/data/batch.h"
+#include "gradstep/data/dataset.h"
 
 namespace torch::nn {
 class Module;

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "gradstep/data/dataset.h"
-#include "gradstep/data/sampler.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/model/task.h"
-#include "gradstep/report/sink.h"
+#include "gradstep/report/rows.h"
 #include "gradstep/step/precision.h"
 
 namespace gradstep {

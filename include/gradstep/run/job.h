@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/base/interval.h"
 #include "gradstep/base/setting.h"
 #include "gradstep/data/dataset.h"
-#include "gradstep/data/sampler.h"
+#include "gradstep/data/loader.h"
 #include "gradstep/model/task.h"
 #include "gradstep/step/engine.h"
 

@@ -1,6 +1,8 @@
 // Trainer: one training run from a job to its last row: loop, evaluation, checkpoints, best model, end.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,11 +12,24 @@
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/io/file_system.h"
-#include "gradstep/report/plan.h"
-#include "gradstep/report/sink.h"
+#include "gradstep/report/rows.h"
+#include "gradstep/report/sinks.h"
 #include "gradstep/run/job.h"
 
 namespace gradstep {
+
+struct ProcessOptions {
+  std::string device = "auto";        ///< auto, cpu, cuda or cuda:N
+  int64_t threads = 0;                ///< that compute; 0: the cores within the cgroup quota
+  int64_t num_workers = 1;            ///< that will gather data; they must be startable, too
+  std::string memory_limit = "auto";  ///< of tensors on the CPU: auto (what is free), none, or bytes: "8g"
+  bool deterministic = false;         ///< only operations that give the same bits in each run
+};
+
+/// Sets the number of threads, the memory limit and deterministic algorithms of this process, and returns the
+/// device that the options name. A program calls it once, before it makes tensors; the library never does.
+/// Throws ConfigError for a device that is not there and for threads that cannot be started.
+[[nodiscard]] c10::Device configure_process(const ProcessOptions& options = {});
 
 class Trainer {
  public:

@@ -11,18 +11,37 @@
 #include <vector>
 
 #include "gradstep/base/step_report.h"
-#include "gradstep/data/batch.h"
+#include "gradstep/data/loader.h"
 #include "gradstep/dist/world.h"
 #include "gradstep/model/task.h"
-#include "gradstep/step/grad_scaler.h"
 #include "gradstep/step/lr_schedule.h"
 #include "gradstep/step/optimizer.h"
 #include "gradstep/step/precision.h"
-#include "gradstep/step/spike.h"
 
 namespace gradstep {
 
-class EmaWeights;
+/// The loss scale of fp16 training. Its trajectory equals that of torch.amp.GradScaler, down to a floor of 1.
+struct GradScalerOptions {
+  double init_scale = 65536.0;
+  double growth_factor = 2.0;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;  ///< finite updates in a row before the scale grows
+};
+
+/// Which windows count as a spike of the loss or of the gradient norm.
+struct SpikeOptions {
+  /// Standard deviations (a thousandth of the mean at the least) above the mean; 0: off.
+  double z_score = 0;
+  /// Values that mean and deviation are taken over; none is judged before that many.
+  int64_t window = 128;
+};
+
+/// What the spikes are measured against, oldest first; part of a checkpoint.
+struct SpikeHistory {
+  std::vector<double> losses{};
+  std::vector<double> grad_norms{};
+  bool operator==(const SpikeHistory&) const = default;
+};
 
 struct EngineOptions {
   OptimizerOptions optimizer{};
@@ -108,7 +127,7 @@ class Engine {
   [[nodiscard]] bool is_whole() const;
   [[nodiscard]] EngineState state() const;
   /// Takes over counters, scale, micro-batch and history; the tensors are the caller's to copy, into what
-  /// optimizer().parameters(), optimizer().state(), ema().tensors() and the module's buffers name.
+  /// optimizer().parameters(), optimizer().state(), averages() and the module's buffers name.
   void restore(const EngineState& state);
 
   /// Learning rate of the next update.
@@ -120,13 +139,31 @@ class Engine {
   [[nodiscard]] const Optimizer& optimizer() const;
   /// Parameters that rest: their group is frozen, or they require no gradient.
   [[nodiscard]] const NamedTensors& frozen() const;
-  [[nodiscard]] const GradScaler& scaler() const;
-  [[nodiscard]] EmaWeights& ema();
+  /// The moving averages by the parameters' names; they share memory with the engine. Empty if
+  /// EngineOptions::ema_decay is 0. PyTorch: torch.optim.swa_utils.AveragedModel with
+  /// get_ema_multi_avg_fn(decay).
+  [[nodiscard]] NamedTensors averages() const;
+  /// Begins the averages anew, as copies of the parameters.
+  void reset_averages();
   [[nodiscard]] at::Device device() const;
 
  private:
+  friend class AveragesGuard;
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// While it lives, the parameters of the engine hold the moving averages, bit for bit, and the averages hold
+/// the parameters: to evaluate the averages, or to write them to a file. Does nothing without averages.
+class AveragesGuard {
+ public:
+  explicit AveragesGuard(Engine& engine);
+  ~AveragesGuard();
+  AveragesGuard(const AveragesGuard&) = delete;
+  AveragesGuard& operator=(const AveragesGuard&) = delete;
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace gradstep

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gradstep/data/sampler.h"
+#include "gradstep/data/loader.h"
 
 namespace gradstep {
 

@@ -24,21 +24,10 @@ class EmaWeights {
   // By the parameters' names; share memory with this object. Empty when off.
   [[nodiscard]] NamedTensors tensors() const;
 
-  // While it lives, the parameters hold the averages, bit for bit, and the averages hold the parameters.
-  class Swap {
-   public:
-    explicit Swap(EmaWeights& ema) : ema_(ema) { ema_.swap_contents(); }
-    ~Swap() { ema_.swap_contents(); }
-    Swap(const Swap&) = delete;
-    Swap& operator=(const Swap&) = delete;
-
-   private:
-    EmaWeights& ema_;
-  };
+  // The parameters take the values of the averages, bit for bit, and the averages those of the parameters.
+  void swap();
 
  private:
-  void swap_contents();
-
   NamedTensors parameters_;
   double decay_;
   std::vector<at::Tensor> averages_;

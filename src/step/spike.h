@@ -6,21 +6,9 @@
 #include <vector>
 
 #include "gradstep/base/step_report.h"
+#include "gradstep/step/engine.h"
 
 namespace gradstep {
-
-struct SpikeOptions {
-  double z_score = 0;    // standard deviations (a thousandth of the mean at the least) above the mean that
-                         // count as a spike; 0: off
-  int64_t window = 128;  // values that mean and deviation are taken over; none is judged before that many
-};
-
-// What it remembers, oldest first; part of a checkpoint.
-struct SpikeHistory {
-  std::vector<double> losses{};
-  std::vector<double> grad_norms{};
-  bool operator==(const SpikeHistory&) const = default;
-};
 
 class SpikeDetector {
  public:

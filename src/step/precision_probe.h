@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gradstep/data/batch.h"
+#include "gradstep/data/dataset.h"
 #include "gradstep/model/task.h"
-#include "gradstep/step/matmul.h"
 #include "gradstep/step/precision.h"
 
 namespace gradstep {

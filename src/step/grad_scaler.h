@@ -7,14 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace gradstep {
+#include "gradstep/step/engine.h"
 
-struct GradScalerOptions {
-  double init_scale = 65536.0;
-  double growth_factor = 2.0;
-  double backoff_factor = 0.5;
-  int64_t growth_interval = 2000;  // finite updates in a row before the scale grows
-};
+namespace gradstep {
 
 // Lives on the device of the parameters and never waits for it. Disabled: the scale is 1 and every call is a
 // no-op.

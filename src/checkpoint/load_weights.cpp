@@ -1,12 +1,11 @@
 // Everything is compared before anything is copied.
-#include "gradstep/model/load_weights.h"
-
 #include <torch/torch.h>
 
 #include <map>
 
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/io/safetensors.h"
 
 namespace gradstep {

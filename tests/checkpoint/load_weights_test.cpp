@@ -1,11 +1,10 @@
 // load_weights: by name in any order, and one clear error for all that does not fit.
-#include "gradstep/model/load_weights.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "gradstep/io/safetensors.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
