@@ -8,16 +8,15 @@
 #include <new>
 #include <system_error>
 
+#include "base/error_text.h"
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 // Texts of the user, such as paths, may hold control characters, which would cut our own line or colour it.
-std::string one_line(std::string text) {
+std::string printable(std::string text) {
   std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
@@ -57,15 +56,13 @@ std::string cure(const std::error_code& code) {
 
 Failure describe_system_error(const std::system_error& error) {
   if (error.code() == std::errc::not_enough_memory) return out_of_memory();
-  if (!is_about_files(error.code()))
-    return {first_line(error.what()), static_cast<int>(ExitCode::kUnexpected)};
-  return {one_line(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
+  if (!is_about_files(error.code())) return {one_line(error), static_cast<int>(ExitCode::kUnexpected)};
+  return {printable(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
 }
 
 Failure describe_torch_error(const c10::Error& error) {
   if (is_out_of_memory(error)) return out_of_memory();
-  return {"unexpected error in LibTorch: " + first_line(error.what_without_backtrace()),
-          static_cast<int>(ExitCode::kUnexpected)};
+  return {"unexpected error in LibTorch: " + one_line(error), static_cast<int>(ExitCode::kUnexpected)};
 }
 
 }  // namespace
@@ -74,7 +71,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
-    return {one_line(error.what()), static_cast<int>(error.exit_code())};
+    return {printable(error.what()), static_cast<int>(error.exit_code())};
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const c10::Error& error) {
@@ -82,7 +79,7 @@ Failure describe_failure(const std::exception_ptr& exception) {
   } catch (const std::system_error& error) {
     return describe_system_error(error);
   } catch (const std::exception& error) {
-    return {"unexpected error: " + first_line(error.what()), static_cast<int>(ExitCode::kUnexpected)};
+    return {"unexpected error: " + one_line(error), static_cast<int>(ExitCode::kUnexpected)};
   } catch (...) {
     return {"unexpected error of an unknown kind", static_cast<int>(ExitCode::kUnexpected)};
   }

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/out_of_memory.h"
 #include "checkpoint/disk_room.h"
 #include "checkpoint/finite.h"
@@ -50,8 +51,6 @@ StateKey key_of(const TrainState& state) {
           state.last_eval ? state.last_eval->update : -1, state.num_rollbacks, state.engine.micro_batch};
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 // What is on its way, in one line; sets `diverged` where that is the reason.
 std::string current_error(bool& diverged) {
   constexpr char kAdvice[] = "; check the disk and the rights of the folder";
@@ -60,12 +59,10 @@ std::string current_error(bool& diverged) {
   } catch (const Error& error) {
     diverged = error.exit_code() == ExitCode::kDiverged;
     return error.what();
-  } catch (const c10::Error& error) {
-    return "cannot save: " + first_line(error.what_without_backtrace());
   } catch (const std::system_error& error) {
-    return first_line(error.what()) + kAdvice;
+    return one_line(error) + kAdvice;
   } catch (const std::exception& error) {
-    return std::string("cannot save: ") + first_line(error.what());
+    return "cannot save: " + one_line(error);
   } catch (...) {
     return "cannot save: an exception of an unknown type";
   }

@@ -29,4 +29,17 @@ struct Facts {
 // rank. `own` may be null. A world of one only rethrows; else one collective.
 void throw_together(const std::exception_ptr& own, c10::Device device, World& world);
 
+// Runs `action` on this rank, and throws on all of them if it throws on one. `action` must make no collective
+// call.
+template <class Action>
+void together(Action action, c10::Device device, World& world) {
+  std::exception_ptr failure;
+  try {
+    action();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  throw_together(failure, device, world);
+}
+
 }  // namespace gradstep

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/error_text.h"
 #include "gradstep/base/error.h"
 #include "run/trouble.h"
 
@@ -18,13 +19,13 @@ void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
   std::string number = std::to_string(step.window);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
-  const BlackBox box = run_.black_box(window, step);
-  if (!writes_) return;
   try {
+    const BlackBox box = run_.black_box(window, step);
+    if (!writes_) return;
     write_black_box(file_system_, path, box);
     reporter_.event(step.update, BlackBoxWritten{.window = step.window, .file = path});
-  } catch (const CheckpointError& error) {
-    reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = error.what()});
+  } catch (const std::exception& error) {  // of the disk, or of a task that fails under observation
+    reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = one_line(error)});
   }
 }
 

@@ -7,6 +7,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/data/loader.h"
 #include "model/mode_guard.h"
+#include "run/agreement.h"
 
 namespace gradstep {
 namespace {
@@ -16,9 +17,13 @@ constexpr int64_t kDefaultBatch = 1000;
 // sums and weights of each metric.
 class Sums {
  public:
-  Sums(const Task& task, at::Device device) : task_(task) {
+  Sums(const Task& task, bool tables, at::Device device) : task_(task) {
     int64_t size = kMetrics;
-    for (const Metric& metric : task.metrics) size += 2 * metric.num_rows;
+    for (const Metric& metric : task.metrics) {
+      if (!tables && !metric.table_of.empty()) continue;
+      metrics_.push_back(&metric);
+      size += 2 * metric.num_rows;
+    }
     values_ = at::zeros({size}, at::TensorOptions(at::kDouble).device(device));
   }
 
@@ -29,18 +34,18 @@ class Sums {
     values_[kLoss].add_(loss);
     values_[kWeight].add_(weight);
     int64_t first = kMetrics;
-    for (const Metric& metric : task_.metrics) {
-      if (metric.measure) {
-        const MetricSum sum = metric.measure(outputs, batch);
-        check(metric, sum);
-        values_.narrow(0, first, metric.num_rows).add_(sum.sum.reshape({metric.num_rows}));
-        values_.narrow(0, first + metric.num_rows, metric.num_rows)
-            .add_(sum.weight.reshape({metric.num_rows}));
+    for (const Metric* metric : metrics_) {
+      const int64_t num_rows = metric->num_rows;
+      if (metric->measure) {
+        const MetricSum sum = metric->measure(outputs, batch);
+        check(*metric, sum);
+        values_.narrow(0, first, num_rows).add_(sum.sum.reshape({num_rows}));
+        values_.narrow(0, first + num_rows, num_rows).add_(sum.weight.reshape({num_rows}));
       } else {
         values_[first].add_(loss);
         values_[first + 1].add_(weight);
       }
-      first += 2 * metric.num_rows;
+      first += 2 * num_rows;
     }
   }
 
@@ -53,7 +58,8 @@ class Sums {
     EvalResult result{.loss = value[kLoss] / value[kWeight],
                       .samples = static_cast<int64_t>(value[kSamples])};
     value += kMetrics;
-    for (const Metric& metric : task_.metrics) {
+    for (const Metric* each : metrics_) {
+      const Metric& metric = *each;
       const double* weight = value + metric.num_rows;
       if (metric.table_of.empty()) {
         result.metrics.push_back({metric.name, metric.of(*value, *weight)});
@@ -84,6 +90,7 @@ class Sums {
   }
 
   const Task& task_;
+  std::vector<const Metric*> metrics_;
   at::Tensor values_;
 };
 
@@ -125,23 +132,26 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   const AutocastGuard autocast(device.type(), options.precision, /*cache=*/false);
   int64_t batch_size = options.batch_size > 0 ? options.batch_size : kDefaultBatch;
   const Range part = array_split(dataset.size(), world.size(), world.rank());
-  Sums sums(task, device);
+  Sums sums(task, options.tables, device);
   bool complete = true;
-  for (int64_t first = part.begin; first < part.end;) {
-    if (options.should_stop && options.should_stop()) {
-      complete = false;
-      break;
+  const auto measure_part = [&] {
+    for (int64_t first = part.begin; first < part.end;) {
+      if (options.should_stop && options.should_stop()) {
+        complete = false;
+        return;
+      }
+      const int64_t end = std::min(first + batch_size, part.end);
+      const std::optional<Measured> measured = forward_within_memory(task, dataset, first, end, device);
+      if (!measured) {
+        batch_size = std::max<int64_t>((end - first) / 2, 1);
+        continue;
+      }
+      sums.add(measured->outputs, measured->batch);
+      if (options.on_batch) options.on_batch(first, measured->outputs, measured->batch);
+      first = end;
     }
-    const int64_t end = std::min(first + batch_size, part.end);
-    const std::optional<Measured> measured = forward_within_memory(task, dataset, first, end, device);
-    if (!measured) {
-      batch_size = std::max<int64_t>((end - first) / 2, 1);
-      continue;
-    }
-    sums.add(measured->outputs, measured->batch);
-    if (options.on_batch) options.on_batch(first, measured->outputs, measured->batch);
-    first = end;
-  }
+  };
+  together(measure_part, device, world);
   world.all_reduce_sum(sums.values());
   EvalResult result = sums.result();
   result.complete = complete;

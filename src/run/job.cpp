@@ -15,7 +15,7 @@ Settings settings_of(const Job& job) {
           {"weight_decay", shortest(engine.optimizer.weight_decay), OnResume::kWarned},
           {"clip_grad", shortest(engine.clip_grad), OnResume::kWarned},
           {"ema", shortest(engine.ema_decay), OnResume::kWarned},
-          {"sched", shape_name(engine.schedule.shape)},
+          {"sched", to_string(engine.schedule.shape)},
           {"warmup_steps", std::to_string(engine.schedule.warmup_steps)},
           {"min_lr", shortest(engine.schedule.min)},
           {"batch_size", std::to_string(engine.micro_batch), OnResume::kWarned},

@@ -27,7 +27,7 @@ std::string describe_end(const JobLength& length) {
 
 std::string describe_schedule(const LrSchedule& schedule) {
   if (schedule.function) return "a function of the program";
-  std::string text = shape_name(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
+  std::string text = to_string(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
                      " warm-up updates, peak " + shortest(schedule.peak);
   return schedule.shape == LrShape::kConstant ? text : text + ", min " + shortest(schedule.min);
 }
@@ -92,11 +92,6 @@ int64_t buffer_bytes(const torch::nn::Module& module) {
 
 }  // namespace
 
-std::string shape_name(LrShape shape) {
-  if (shape == LrShape::kConstant) return "constant";
-  return shape == LrShape::kLinear ? "linear" : "cosine";
-}
-
 RunLength run_length(const JobLength& asked, int64_t windows_per_epoch) {
   RunLength length;
   length.max_updates = asked.max_updates.value_or(0);
@@ -157,6 +152,7 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
   plan.checkpoint_bytes =
       parameters + bytes_of(engine.frozen()) + moments + averages + buffer_bytes(*engine.task().module);
+  if (job.task.user_state) plan.checkpoint_bytes += bytes_of(job.task.user_state().tensors);
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.
   plan.memory_bytes = resident_bytes() + parameters + moments + averages + plan.checkpoint_bytes;

@@ -29,9 +29,6 @@ struct RunLength {
            (max_epochs > 0 && elapsed.epochs >= static_cast<double>(max_epochs));
   }
 };
-// The text that parse_lr_shape() reads.
-[[nodiscard]] std::string shape_name(LrShape shape);
-
 // T = max_updates, or epochs * windows of an epoch, or the smaller of both (docs/design.md, section 4, line
 // 12). With max_seconds alone there is no end but that.
 [[nodiscard]] RunLength run_length(const JobLength& length, int64_t windows_per_epoch);

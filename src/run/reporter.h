@@ -1,7 +1,8 @@
-// Reporter: the way of a run's rows to its sinks, and whether all of them arrived.
+// Reporter: the way of a run's rows to its sinks. A sink that throws is heard of when the ranks agree next.
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +18,12 @@ class Reporter {
 
   template <class Call>
   void tell(Call call) {
-    if (!writes_) return;
-    const bool was_whole = std::exchange(is_whole_, false);
-    call(sinks_);
-    is_whole_ = was_whole;
+    if (!writes_ || failure_) return;
+    try {
+      call(sinks_);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
   }
   void event(int64_t update, Event what) {
     tell([&](Sink& sinks) { sinks.event({.update = update, .event = std::move(what)}); });
@@ -31,13 +34,14 @@ class Reporter {
     tell([&](Sink& sinks) { warnings = sinks.take_warnings(); });
     for (std::string& warning : warnings) event(update, Warning{std::move(warning)});
   }
-  // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
-  [[nodiscard]] bool is_whole() const { return is_whole_; }
+  // What a sink threw; null as a rule. Rows are lost then, which no checkpoint may pass over: nothing more is
+  // told, and the run ends.
+  [[nodiscard]] const std::exception_ptr& failure() const { return failure_; }
 
  private:
   Sink& sinks_;
   const bool writes_;
-  bool is_whole_ = true;
+  std::exception_ptr failure_;
 };
 
 }  // namespace gradstep

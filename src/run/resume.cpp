@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "checkpoint/checkpoint_files.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -14,30 +15,9 @@ namespace fs = std::filesystem;
 
 bool is_path(const std::string& resume) { return resume != "none" && resume != "auto"; }
 
-// <run>/checkpoints/step-00000120 -> true
-bool is_checkpoint(const fs::path& path) {
-  return parse_checkpoint_name(path.filename().string()).has_value();
-}
-
-// Absolute, without a slash at the end. Links stay: checkpoints/ may be one, to a folder of another name.
-fs::path normal(const fs::path& path) {
-  std::error_code ignored;
-  fs::path absolute = fs::absolute(path, ignored).lexically_normal();
-  if (!absolute.has_filename()) absolute = absolute.parent_path();
-  return absolute;
-}
-
 bool is_same_folder(const fs::path& a, const fs::path& b) {
   std::error_code ignored;
-  return fs::weakly_canonical(normal(a), ignored) == fs::weakly_canonical(normal(b), ignored);
-}
-
-// The run that a checkpoint, the folder of checkpoints, or the path of a run, belongs to.
-fs::path run_of(const fs::path& path) {
-  if (is_checkpoint(path)) return path.parent_path().parent_path();
-  std::error_code ignored;
-  const bool is_run = path.filename() != "checkpoints" || fs::exists(path / "checkpoints", ignored);
-  return is_run ? path : path.parent_path();
+  return fs::weakly_canonical(normal_path(a), ignored) == fs::weakly_canonical(normal_path(b), ignored);
 }
 
 // Whether the run left by its own will: there was a checkpoint then.
@@ -70,17 +50,17 @@ std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
 }  // namespace
 
 bool is_of_run(const std::string& checkpoint, const std::string& output_dir) {
-  const fs::path path = normal(checkpoint);
+  const fs::path path = normal_path(checkpoint);
   return is_same_folder(path.parent_path(), checkpoints_dir(output_dir)) ||
          is_same_folder(run_of(path), output_dir);
 }
 
 std::string resume_folder(const std::string& resume, const std::string& output_dir) {
   if (!output_dir.empty() || !is_path(resume)) return output_dir;
-  const fs::path path = normal(resume);
+  const fs::path path = normal_path(resume);
   const fs::path run = run_of(path);
   // A checkpoint that was copied elsewhere belongs to no run; the start gets a folder of its own then.
-  if (is_checkpoint(path) && path.parent_path().filename() != "checkpoints") return {};
+  if (is_named_checkpoint(path) && path.parent_path().filename() != "checkpoints") return {};
   return run.string();
 }
 
@@ -94,8 +74,8 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
                                                     const std::string& output_dir) {
   if (resume == "none") return std::nullopt;
   if (resume == "auto") return newest_or_none(output_dir);
-  const fs::path path = normal(resume);
-  if (!is_checkpoint(path)) {
+  const fs::path path = normal_path(resume);
+  if (!is_named_checkpoint(path)) {
     std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
     if (found) return found;
     throw CheckpointError("--resume " + resume +

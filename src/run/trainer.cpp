@@ -9,7 +9,6 @@
 #include "gradstep/run/evaluator.h"
 #include "run/trainer_impl.h"
 #include "run/trouble.h"
-#include "step/ema.h"
 
 namespace gradstep {
 
@@ -30,15 +29,12 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
       } else if (save_due()) {
         save(/*export_model=*/false);
       } else {
-        consume(loader_->next());
+        consume(next());
       }
     }
     return finish();
   } catch (const Diverged&) {
-    try {
-      sinks.flush();
-    } catch (const std::exception&) {  // the divergence is what counts
-    }
+    reporter_->tell([](Sink& each) { each.flush(); });
     throw;
   } catch (...) {
     save_after_error();
@@ -63,6 +59,7 @@ void Trainer::Impl::hear_of_saves(bool at_end) {
 
 bool Trainer::Impl::over() {
   hear_of_saves(/*at_end=*/false);
+  fetch();
   look_around();
   // What is due at the last window is done before the run ends.
   if (eval_due() || save_due()) return false;
@@ -83,16 +80,34 @@ void Trainer::Impl::look_around() {
                   .time_is_over = time_is_over(),
                   .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt,
                   .lost_best = saver_->take_lost_best(),
-                  .failed = saver_->has_failed()},
+                  .failed = failure() != nullptr},
                  setup_.device, setup_.world);
   // Its weights are gone: the next evaluation is the best again.
   if (facts_.lost_best) run_.best.forget(*facts_.lost_best);
-  if (!facts_.failed) return;
-  saver_->throw_failure();
-  throw CheckpointError("rank 0 could not save, and all ranks end with it; its own line says why");
+  if (facts_.failed) throw_together(failure(), setup_.device, setup_.world);
 }
 
-void Trainer::Impl::consume(const Window& window) {
+std::exception_ptr Trainer::Impl::failure() const {
+  if (reporter_->failure()) return reporter_->failure();
+  return saver_->failure() ? saver_->failure() : loader_failure_;
+}
+
+void Trainer::Impl::fetch() {
+  if (fetched_ || nothing_left() || start_is_over() || stop_->requested()) return;
+  try {
+    fetched_.emplace();
+    fetched_->window = loader_->next();
+    fetched_->after = loader_->position();
+  } catch (...) {
+    fetched_.reset();
+    loader_failure_ = std::current_exception();
+  }
+}
+
+Trainer::Impl::Fetched Trainer::Impl::next() { return *std::exchange(fetched_, std::nullopt); }
+
+void Trainer::Impl::consume(const Fetched& fetched) {
+  const Window& window = fetched.window;
   clock_.data_ready();
   changed_ = true;
   const SteppedOver* known = run_.stepped_over_at(setup_.engine.counters().windows + 1);
@@ -101,7 +116,7 @@ void Trainer::Impl::consume(const Window& window) {
     row.step.loss = known->loss;
     row.step.grad_norm = known->grad_norm;
   }
-  run_.advance(row.step, loader_->position());
+  run_.advance(row.step, fetched.after);
   row.window_of_epoch = window.position.index + 1;
   row.samples = run_.samples;
   clock_.finish_row(row);
@@ -137,7 +152,7 @@ void Trainer::Impl::evaluate_now() {
   evaluated_at_ = num_windows();
   if (!setup_.job.data.test) return;
   const auto pause = clock_.pause();
-  EvaluateOptions options{.precision = setup_.job.engine.precision};
+  EvaluateOptions options{.precision = setup_.job.engine.precision, .tables = false};
   // With several ranks all must take part to the end.
   if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
   const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
@@ -177,8 +192,10 @@ void Trainer::Impl::save(bool export_model) {
   const double grace = setup_.job.save.grace_seconds;
   if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
     export_model = false;
-  if (saver_->enabled())
-    saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
+  together([&] {  // the task may throw, too
+    if (saver_->enabled() && !reporter_->failure())
+      saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
+  });
   best_unsaved_ = false;
 }
 
@@ -214,14 +231,17 @@ RunEnd Trainer::Impl::finish() {
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
   end.can_go_on = !output_dir_.empty();
   reporter_->tell([&](Sink& sinks) { sinks.end(end); });
-  setup_.world.barrier();
+  throw_together(reporter_->failure(), setup_.device, setup_.world);
   return end;
 }
 
 // The state as of the last whole window. Whatever goes wrong here, the first error is the one that counts.
 void Trainer::Impl::save_after_error() noexcept {
-  if (!reporter_->is_whole() || !setup_.engine.is_whole()) return;
   try {
+    together([&] {
+      if (reporter_->failure()) std::rethrow_exception(reporter_->failure());
+      if (!setup_.engine.is_whole()) throw CheckpointError("the state belongs to no window");
+    });
     save(/*export_model=*/true);
     saver_->wait();
   } catch (const std::exception&) {

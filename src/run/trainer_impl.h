@@ -32,32 +32,37 @@ class Trainer::Impl {
   std::vector<std::string> warnings_;
 
  private:
+  // The next window and where the run stands after it. over() has waited for it, so that either all ranks
+  // have one or all of them end.
+  struct Fetched {
+    Window window;
+    Position after;
+  };
+
+  void take_over(const FoundCheckpoint& found);  // on this rank
   void begin();
   // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
   bool over();
   [[nodiscard]] int64_t num_windows() const { return setup_.engine.counters().windows; }
   [[nodiscard]] bool eval_due() const;
   [[nodiscard]] bool save_due() const;
-  // Brings facts_ up to date, and acts on a save that failed: on all ranks alike.
+  // Brings facts_ up to date. What went wrong on one rank, a sink, a save or the loader, ends all of them
+  // here.
   void look_around();
-  void consume(const Window& window);
+  void fetch();
+  Fetched next();  // REQUIRES: over() has just returned false, with nothing else due
+  void consume(const Fetched& fetched);
   void react(const Window& window, const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
-  // Runs `action` on this rank, and throws on all of them if it throws on one.
   template <class Action>
   void together(Action action) {
-    std::exception_ptr failure;
-    try {
-      action();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    throw_together(failure, setup_.device, setup_.world);
+    gradstep::together(std::move(action), setup_.device, setup_.world);
   }
   void evaluate_now();
   void save(bool export_model);
   [[nodiscard]] bool has_exports() const;  // the model files of this very update
   RunEnd finish();
+  [[nodiscard]] std::exception_ptr failure() const;  // of this rank
   void save_after_error() noexcept;
 
   [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
@@ -81,6 +86,8 @@ class Trainer::Impl {
   std::string output_dir_;
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<Loader> loader_;
+  std::optional<Fetched> fetched_;
+  std::exception_ptr loader_failure_;
   std::optional<TrainState> resumed_;  // without tensors
   std::string resumed_from_;
   std::vector<Event> first_events_;  // that resume() leaves for the sinks

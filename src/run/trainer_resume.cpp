@@ -1,6 +1,7 @@
 // The ways of a run back to a checkpoint: at its start, and when a window went wrong.
 #include <torch/torch.h>
 
+#include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
 #include "run/drift.h"
@@ -10,6 +11,20 @@
 namespace gradstep {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
+  // A folder that not all ranks see alike would split the run.
+  const auto updates = found.state.engine.counters.updates;
+  const auto most = max_over_ranks(updates, setup_.device, setup_.world);
+  together([&] {
+    if (updates != most) {
+      throw CheckpointError(found.path + ": rank " + std::to_string(setup_.world.rank()) +
+                            " would go on from update " + std::to_string(updates) + ", another rank from " +
+                            std::to_string(most) + "; give all ranks the same checkpoint");
+    }
+    take_over(found);
+  });
+}
+
+void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
   const std::vector<Drift> drifts =
       find_drift(state, {.settings = setup_.settings,
@@ -23,10 +38,13 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
   // A best evaluation by another measure says nothing about this one.
   if (setup_.best_metric.name != state.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
   resumed_ = state;
-  resumed_->model = resumed_->optimizer = resumed_->ema = {};
+  resumed_->model = resumed_->optimizer = resumed_->ema = resumed_->user.tensors = {};
   resumed_from_ = found.path;
   if (setup_.job.engine.precision == state.info.precision && current_matmul() == state.info.matmul)
     setup_.plan.precision_reason = "as before";
+  if (!state.user.empty() && !setup_.job.task.restore_user_state)
+    warnings_.emplace_back(
+        "--resume: the checkpoint has values of your own, which this task does not take back");
   first_events_.emplace_back(
       Resumed{.from = found.path, .window = state.engine.counters.windows, .nothing_left = nothing_left()});
   for (const std::string& broken : found.broken) {
@@ -44,17 +62,21 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
 std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
                                                        const std::string& output_dir) {
   output_dir_ = output_dir;
-  saver_ = std::make_unique<RunSaver>(
-      file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
-      save_bytes(capture_engine(setup_.engine)),
-      planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
+  std::vector<std::string> warnings;
+  together([&] {
+    saver_ = std::make_unique<RunSaver>(
+        file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
+        save_bytes(capture_engine(setup_.engine)),
+        planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
+    warnings = saver_->check();
+  });
   is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
   // What was read from this very folder need not be written there again.
   changed_ = !resumed_ || is_fork_;
   if (!changed_) saver_->note_saved(*resumed_);
   // The files of the best evaluation are in the folder that it was made in.
   if (is_fork_ && !output_dir.empty()) run_.best.forget();
-  return saver_->check();
+  return warnings;
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {
@@ -89,6 +111,7 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   best_unsaved_ = false;
   evaluated_at_ = saved_at_ = -1;
   loader_ = run_.make_loader();
+  fetched_.reset();
   rewind_reports(Sink::Events::kKeep);
   for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
   event(RolledBack{.window = step.window, .cause = cause, .to = found->path});

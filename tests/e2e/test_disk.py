@@ -3,6 +3,7 @@
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
 import unittest
@@ -138,8 +139,10 @@ class InTheWay(DiskTest):
             with self.subTest(policy):
                 folder = self.folder / policy
                 process = self.started(folder, "--on-save-error", policy)
+                process.send_signal(signal.SIGSTOP)  # else it may make the folder anew in between
                 (folder / "checkpoints").rename(folder / "aside")
                 (folder / "checkpoints").write_text("in the way")
+                process.send_signal(signal.SIGCONT)
                 if policy == "continue":
                     self.wait(process, lambda folder=folder: failures(folder))
                     process.terminate()

@@ -17,6 +17,7 @@ namespace gradstep {
 struct EvaluateOptions {
   Precision precision = Precision::kFp32;  ///< autocast as in training
   int64_t batch_size = 0;                  ///< samples; 0: as many as make good use of the device
+  bool tables = true;                      ///< false: leave out metrics with a table
   /// Called between batches; true ends the evaluation early. Empty: never.
   std::function<bool()> should_stop{};
   /// Called with each batch's first sample number, outputs (fp32) and the batch as forward took it, on this
