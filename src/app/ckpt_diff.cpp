@@ -7,6 +7,7 @@
 #include "app/program.h"
 #include "app/run_settings.h"
 #include "app/terminal.h"
+#include "checkpoint/tensor_lists.h"
 #include "run/drift.h"
 
 namespace gradstep {
@@ -48,9 +49,9 @@ int run_ckpt_diff(const CkptDiffOptions& options) {
   std::ranges::move(compare_states(a.state, b.state), std::back_inserter(found));
   std::string text = "first:  " + a.path + "\nsecond: " + b.path + "\n";
   for (const StateDifference& each : found) text += each.what + ": " + each.detail + "\n";
-  const size_t num_tensors = a.state.model.size() + a.state.optimizer.size() + a.state.ema.size();
   if (found.empty()) {
-    text += "equal: " + std::to_string(num_tensors) + " tensors, bit for bit, counters and settings\n";
+    text +=
+        "equal: " + std::to_string(num_tensors(a.state)) + " tensors, bit for bit, counters and settings\n";
   } else {
     text += std::to_string(found.size()) + (found.size() == 1 ? " difference\n" : " differences\n");
   }

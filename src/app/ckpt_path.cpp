@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/terminal.h"
+#include "checkpoint/checkpoint_files.h"
 #include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 
@@ -12,15 +13,6 @@ namespace gradstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The run that a path names, also by its folder of checkpoints.
-std::string run_at(const std::string& path) {
-  std::error_code ignored;
-  fs::path folder = fs::absolute(path, ignored).lexically_normal();  // it may be a link to another name
-  if (!folder.has_filename()) folder = folder.parent_path();
-  if (folder.filename() != "checkpoints" || fs::exists(checkpoints_dir(path), ignored)) return path;
-  return folder.parent_path().string();
-}
 
 [[noreturn]] void refuse(const std::string& path) {
   std::error_code ignored;
@@ -40,7 +32,7 @@ std::string run_at(const std::string& path) {
 bool is_checkpoint(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored) &&
-         (parse_checkpoint_name(name_of(path)) || fs::exists(fs::path(path) / kManifestName, ignored));
+         (is_named_checkpoint(path) || fs::exists(fs::path(path) / kManifestName, ignored));
 }
 
 std::vector<std::string> checkpoints_at(const std::string& path) {
@@ -48,7 +40,7 @@ std::vector<std::string> checkpoints_at(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) refuse(path);
   std::vector<std::string> paths;
-  const std::string run = run_at(path);
+  const std::string run = run_of(path).string();
   for (const int64_t update : list_checkpoints(run)) {
     paths.push_back((fs::path(checkpoints_dir(run)) / checkpoint_name(update)).string());
   }
@@ -60,7 +52,7 @@ FoundCheckpoint load_checkpoint_at(const std::string& path) {
   if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) refuse(path);
-  std::optional<FoundCheckpoint> found = newest_checkpoint(run_at(path));
+  std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
   if (!found) refuse(path);
   return *std::move(found);
 }
@@ -69,10 +61,7 @@ void warn_of_broken(const FoundCheckpoint& found) {
   for (const std::string& each : found.broken) write_warning(each);
 }
 
-std::string name_of(const std::string& path) {
-  const fs::path normal = fs::path(path).lexically_normal();
-  return (normal.has_filename() ? normal : normal.parent_path()).filename().string();
-}
+std::string name_of(const std::string& path) { return normal_path(path).filename().string(); }
 
 uint64_t folder_bytes(const std::string& path) {
   uint64_t bytes = 0;

@@ -14,6 +14,7 @@
 #include "app/compare_rows.h"
 #include "app/program.h"
 #include "app/terminal.h"
+#include "checkpoint/tensor_lists.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
 
@@ -154,9 +155,8 @@ class Proof {
     const std::vector<StateDifference> states = compare_states(a.state, b.state);
     const RowComparison rows = compare_rows(rows_of("unbroken"), rows_of("resumed"));
     if (states.empty() && rows.difference.empty()) {
-      const size_t num_tensors = a.state.model.size() + a.state.optimizer.size() + a.state.ema.size();
       write_stdout(std::to_string(a.state.engine.counters.updates) +
-                   " updates: " + std::to_string(num_tensors) + " tensors and " +
+                   " updates: " + std::to_string(num_tensors(a.state)) + " tensors and " +
                    std::to_string(rows.num_equal) + " rows equal, bit for bit\n");
       return 0;
     }

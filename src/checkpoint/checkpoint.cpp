@@ -16,6 +16,8 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/model_metadata.h"
 #include "checkpoint/state_json.h"
+#include "checkpoint/tensor_lists.h"
+#include "checkpoint/user_state.h"
 #include "gradstep/base/error.h"
 #include "io/safetensors_image.h"
 #include "io/write_file.h"
@@ -31,9 +33,11 @@ class Contents {
       : model_(state.model, model_metadata(state.info)),
         optimizer_(state.optimizer, {}),
         ema_(state.ema, model_metadata(state.info)),
+        user_(state.user.tensors, {}),
         state_(format_state(state)) {
     files_ = {{kModelFile, model_.pieces()}, {kOptimizerFile, optimizer_.pieces()}};
     if (!state.ema.empty()) files_.emplace_back(kEmaFile, ema_.pieces());
+    if (!state.user.tensors.empty()) files_.emplace_back(kUserFile, user_.pieces());
     files_.emplace_back(kStateFile, std::vector<std::string_view>{state_});
   }
   Contents(const Contents&) = delete;
@@ -42,13 +46,14 @@ class Contents {
   [[nodiscard]] const auto& files() const { return files_; }
   // Of all of them, with some for the manifest.
   [[nodiscard]] uint64_t bytes() const {
-    return model_.bytes() + optimizer_.bytes() + ema_.bytes() + state_.size() + 1000;
+    return model_.bytes() + optimizer_.bytes() + ema_.bytes() + user_.bytes() + state_.size() + 1000;
   }
 
  private:
   const SafetensorsImage model_;
   const SafetensorsImage optimizer_;
   const SafetensorsImage ema_;
+  const SafetensorsImage user_;
   const std::string state_;
   std::vector<std::pair<std::string, std::vector<std::string_view>>> files_;
 };
@@ -157,15 +162,17 @@ std::string advice(FileSystem& file_system, const std::string& output_dir, const
 
 uint64_t checkpoint_bytes(const TrainState& state) {
   uint64_t bytes = 10'000;  // state.json and manifest.json without their lists
-  for (const NamedTensors* tensors : {&state.model, &state.optimizer, &state.ema}) {
+  for (const NamedTensors* tensors : tensor_lists(state)) {
     for (const auto& [name, tensor] : *tensors) bytes += tensor.nbytes() + 2 * name.size() + 200;
   }
+  for (const auto& [key, text] : state.user.values) bytes += key.size() + text.size() + 10;
   return bytes;
 }
 
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state) {
   const int64_t update = state.engine.counters.updates;
   require_finite(state);
+  check_user_state(state.user);
   const Contents contents(state);
   try {
     return write_all(file_system, output_dir, checkpoint_name(update), contents);

@@ -56,6 +56,26 @@ std::optional<int64_t> parse_checkpoint_name(const std::string& name) {
   return update >= 0 && checkpoint_name(update) == name ? std::optional(update) : std::nullopt;
 }
 
+std::filesystem::path normal_path(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::filesystem::path absolute = std::filesystem::absolute(path, ignored).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  return absolute;
+}
+
+bool is_named_checkpoint(const std::filesystem::path& path) {
+  return parse_checkpoint_name(normal_path(path).filename().string()).has_value();
+}
+
+std::filesystem::path run_of(const std::filesystem::path& path) {
+  const std::filesystem::path normal = normal_path(path);
+  if (is_named_checkpoint(normal)) return normal.parent_path().parent_path();
+  std::error_code ignored;
+  const bool is_run =
+      normal.filename() != "checkpoints" || std::filesystem::exists(normal / "checkpoints", ignored);
+  return is_run ? path : normal.parent_path();
+}
+
 std::vector<int64_t> list_checkpoints(const std::string& output_dir) {
   std::vector<int64_t> updates;
   try {

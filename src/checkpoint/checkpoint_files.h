@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@ namespace gradstep {
 inline constexpr char kModelFile[] = "model.safetensors";
 inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
 inline constexpr char kEmaFile[] = "ema.safetensors";
+inline constexpr char kUserFile[] = "user.safetensors";
 inline constexpr char kStateFile[] = "state.json";
 
 // ".tmp-step-00000120-4711": being written by that process. ".old-step-00000120-4711": moved aside while
@@ -19,5 +21,12 @@ inline constexpr char kStateFile[] = "state.json";
 [[nodiscard]] bool is_temporary_name(const std::string& name);
 // The name it had before; nothing for any other name.
 [[nodiscard]] std::optional<std::string> name_before_move(const std::string& name);
+
+// Absolute, without a slash at the end. Links stay: checkpoints/ may be one, to a folder of another name.
+[[nodiscard]] std::filesystem::path normal_path(const std::filesystem::path& path);
+// <run>/checkpoints/step-00000120 -> true. By the name alone.
+[[nodiscard]] bool is_named_checkpoint(const std::filesystem::path& path);
+// The run that a checkpoint, the folder of checkpoints, or the path of a run belongs to.
+[[nodiscard]] std::filesystem::path run_of(const std::filesystem::path& path);
 
 }  // namespace gradstep

@@ -85,6 +85,20 @@ class Differences {
     value(what, std::to_string(a), std::to_string(b));
   }
   void value(const std::string& what, double a, double b) { value(what, shortest(a), shortest(b)); }
+  void texts(const std::string& kind, const std::map<std::string, std::string>& a,
+             const std::map<std::string, std::string>& b) {
+    for (const auto& [key, text] : a) {
+      const auto other = b.find(key);
+      if (other == b.end()) {
+        add(kind + " " + key, "only in the first");
+      } else {
+        value(kind + " " + key, text, other->second);
+      }
+    }
+    for (const auto& [key, text] : b) {
+      if (!a.contains(key)) add(kind + " " + key, "only in the second");
+    }
+  }
   // Lists of anything that text() makes comparable.
   template <class Items, class Text>
   void list(const std::string& what, const Items& a, const Items& b, Text text) {
@@ -131,6 +145,8 @@ std::vector<StateDifference> compare_states(const TrainState& a, const TrainStat
   found.tensors("model", a.model, b.model);
   found.tensors("optimizer", a.optimizer, b.optimizer);
   found.tensors("ema", a.ema, b.ema);
+  found.tensors("user", a.user.tensors, b.user.tensors);
+  found.texts("user value", a.user.values, b.user.values);
   compare_engines(found, a.engine, b.engine);
   found.value("next epoch", a.next.epoch, b.next.epoch);
   found.value("next index", a.next.index, b.next.index);

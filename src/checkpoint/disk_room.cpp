@@ -69,6 +69,17 @@ uint64_t free_in(FileSystem& file_system, const std::string& folder) {
   }
 }
 
+// "DIR: <what> 2.1 MB, 1.0 MB are free" of the first folder with less room than it needs; empty: there is
+// room.
+std::string shortage(FileSystem& file_system, const std::vector<Need>& needs, const char* what) {
+  for (const Need& need : needs) {
+    const uint64_t free = free_in(file_system, need.folder);
+    if (need.bytes > free)
+      return need.folder + ": " + what + " " + room_text(need.bytes) + ", " + room_text(free) + " are free";
+  }
+  return {};
+}
+
 // A file that is gone when this is.
 class ProbeFile {
  public:
@@ -138,25 +149,18 @@ std::string check_room(FileSystem& file_system, const std::string& output_dir, c
       static_cast<uint64_t>(std::filesystem::exists(output_dir + "/model.safetensors"));
   const uint64_t checkpoints =
       still_needed(all.checkpoint, bytes.checkpoint, list_checkpoints(output_dir).size());
-  for (const Need& need : needs(output_dir, checkpoints, still_needed(all.model, bytes.model, num_models))) {
-    const uint64_t free = free_in(file_system, need.folder);
-    if (need.bytes > free) {
-      return need.folder + ": the checkpoints of this run will need " + room_text(need.bytes) + ", " +
-             room_text(free) + " are free; make room, or lower --keep-checkpoints";
-    }
-  }
-  return "";
+  const std::string problem =
+      shortage(file_system, needs(output_dir, checkpoints, still_needed(all.model, bytes.model, num_models)),
+               "the checkpoints of this run will need");
+  return problem.empty() ? problem : problem + "; make room, or lower --keep-checkpoints";
 }
 
 void require_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
                   const SaveRequest& request) {
-  for (const Need& need : needs(output_dir, bytes.checkpoint, model_bytes_of_save(bytes, request))) {
-    const uint64_t free = free_in(file_system, need.folder);
-    if (need.bytes > free) {
-      throw CheckpointError(need.folder + ": a checkpoint needs " + room_text(need.bytes) + ", " +
-                            room_text(free) + " are free; make room, or give another --output-dir");
-    }
-  }
+  const std::string problem =
+      shortage(file_system, needs(output_dir, bytes.checkpoint, model_bytes_of_save(bytes, request)),
+               "a checkpoint needs");
+  if (!problem.empty()) throw CheckpointError(problem + "; make room, or give another --output-dir");
 }
 
 void require_writable(FileSystem& file_system, const std::string& output_dir) {

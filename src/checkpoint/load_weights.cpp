@@ -11,18 +11,16 @@
 namespace gradstep {
 namespace {
 
-using Named = std::vector<std::pair<std::string, at::Tensor>>;
-
 // Parameters, then buffers, a shared one under each of its names.
-Named tensors_of(const torch::nn::Module& module) {
-  Named tensors;
+NamedTensors tensors_of(const torch::nn::Module& module) {
+  NamedTensors tensors;
   for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
   for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value());
   return tensors;
 }
 
-Named renamed(const std::string& path, Named stored, const LoadWeightsOptions& options) {
-  Named result;
+NamedTensors renamed(const std::string& path, NamedTensors stored, const LoadWeightsOptions& options) {
+  NamedTensors result;
   std::map<std::string, std::string> origin;  // new name -> name in the file
   for (auto& [name, tensor] : stored) {
     std::string now = options.rename ? options.rename(name) : name;
@@ -64,9 +62,9 @@ std::string listed(const std::vector<std::string>& names) {
 
 LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
                            const LoadWeightsOptions& options) {
-  const Named stored = renamed(path, read_safetensors(path).tensors, options);
+  const NamedTensors stored = renamed(path, read_safetensors(path).tensors, options);
   const std::map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
-  const Named own = tensors_of(module);
+  const NamedTensors own = tensors_of(module);
   std::map<const void*, bool> is_filled;  // by tensor: the file has it under one of its names
   for (const auto& [name, tensor] : own) is_filled[tensor.unsafeGetTensorImpl()] |= by_name.contains(name);
 

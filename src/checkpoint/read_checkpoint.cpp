@@ -158,6 +158,10 @@ TrainState read_checkpoint(const std::string& path) {
   if (has_ema || !stored.ema.empty()) {
     state.ema = in_order(in(path, kEmaFile), read_safetensors(in(path, kEmaFile)).tensors, stored.ema);
   }
+  if (!stored.user.empty()) {
+    state.user.tensors =
+        in_order(in(path, kUserFile), read_safetensors(in(path, kUserFile)).tensors, stored.user);
+  }
   return std::move(state);
 }
 

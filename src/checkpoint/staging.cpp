@@ -10,6 +10,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "checkpoint/tensor_lists.h"
+#include "checkpoint/user_state.h"
+
 namespace gradstep {
 
 struct Staging::Piece {
@@ -101,21 +104,24 @@ void Staging::stage(const NamedTensors& live, NamedTensors& staged, std::vector<
 
 const TrainState& Staging::copy(const TrainState& live, bool with_optimizer) {
   const at::NoGradGuard no_grad;
+  check_user_state(live.user);
   TrainState next = live;
   next.model.clear();
   next.optimizer.clear();
   next.ema.clear();
+  next.user.tensors.clear();
   state_ = TrainState();
   num_used_ = 0;
   std::vector<Piece> pieces;
   StagedViews views;
-  // The optimizer last: without it the others keep their memory.
+  // These last: where only models are exported, the others keep their memory.
   stage(live.model, next.model, pieces, views);
   stage(live.ema, next.ema, pieces, views);
   if (with_optimizer) stage(live.optimizer, next.optimizer, pieces, views);
+  if (with_optimizer) stage(live.user.tensors, next.user.tensors, pieces, views);
   copy_all(pieces);
   std::vector<c10::Device> devices;  // that were waited for
-  for (const NamedTensors* tensors : {&live.model, &live.ema, &live.optimizer}) {
+  for (const NamedTensors* tensors : tensor_lists(live)) {
     for (const auto& [name, tensor] : *tensors) {
       if (tensor.is_cpu() || std::ranges::find(devices, tensor.device()) != devices.end()) continue;
       devices.push_back(tensor.device());

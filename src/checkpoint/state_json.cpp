@@ -11,7 +11,7 @@
 #include "gradstep/checkpoint/checkpoint.h"
 #include "io/safetensors_header.h"
 #include "io/safetensors_image.h"
-#include "report/json_text.h"
+#include "report/row_json.h"
 
 namespace gradstep {
 namespace {
@@ -73,13 +73,11 @@ std::string eval_text(const std::optional<EvalRow>& row) {
   return object_text([&](JsonLine& line) {
     line.add("update", row->update);
     line.add("epoch", row->epoch);
-    const std::vector<MetricValue> values = row->named_values();
-    const size_t num_plain = 1 + row->metrics.size();
-    for (size_t i = 0; i < num_plain; ++i) line.add(values[i].name, values[i].value);
+    add_eval_values(line, *row, /*averaged=*/false);
     line.add("samples", row->samples);
     line.add("time_eval", row->time_eval);
     line.add("best", row->best);
-    for (size_t i = num_plain; i < values.size(); ++i) line.add(values[i].name, values[i].value);
+    add_eval_values(line, *row, /*averaged=*/true);
   });
 }
 
@@ -264,6 +262,12 @@ std::string format_state(const TrainState& state) {
   document.add("model", tensors_text(state.model));
   document.add("optimizer", tensors_text(state.optimizer));
   document.add("ema", tensors_text(state.ema));
+  if (!state.user.empty()) {
+    document.add_object("user", [&](JsonLine& line) {
+      for (const auto& [key, text] : state.user.values) line.add(key, text);
+    });
+    document.add("user_tensors", tensors_text(state.user.tensors));
+  }
   return document.take();
 }
 
@@ -304,6 +308,10 @@ StateFile parse_state(const std::string& path, std::string_view text) {
   file.model = read_tensors(document, "model");
   file.optimizer = read_tensors(document, "optimizer");
   file.ema = read_tensors(document, "ema");
+  if (document.has("user")) {
+    state.user.values = document.texts("user");
+    file.user = read_tensors(document, "user_tensors");
+  }
   return file;
 }
 

@@ -24,6 +24,7 @@ struct StateFile {
   std::vector<TensorSpec> model{};  // in the order of the state's tensors
   std::vector<TensorSpec> optimizer{};
   std::vector<TensorSpec> ema{};
+  std::vector<TensorSpec> user{};
 };
 
 // One line a key. Bytes of texts that are not UTF-8 become U+FFFD.

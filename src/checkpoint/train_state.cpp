@@ -26,6 +26,7 @@ TrainState capture_engine(Engine& engine) {
   state.model = model_tensors(*engine.task().module);
   state.optimizer = engine.optimizer().state();
   state.ema = engine.averages();
+  if (engine.task().user_state) state.user = engine.task().user_state();
   state.engine = engine.state();
   state.asked_micro_batch = engine.options().micro_batch;
   state.info = {.precision = engine.options().precision,
@@ -62,6 +63,7 @@ void restore_engine(const std::string& where, const TrainState& state, Engine& e
   check(where, "model", state.model, model);
   check(where, "optimizer", state.optimizer, moments);
   if (has_averages) check(where, "averages", state.ema, averages);
+  if (engine.task().restore_user_state) engine.task().restore_user_state(state.user);
   copy_by_name(where, state.model, model);
   copy_by_name(where, state.optimizer, moments);
   if (has_averages) copy_by_name(where, state.ema, averages);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gradstep/io/file_system.h"
+#include "gradstep/io/safetensors.h"
 
 namespace gradstep {
 
@@ -16,7 +17,6 @@ namespace gradstep {
 // elements, share theirs. The file is made in memory first, which takes its size again. Synchronises the
 // device. Throws CheckpointError for a type that torch.load knows no storage of, for a name that is not
 // UTF-8, and when the file cannot be written; what was at `path` before is then still there.
-void write_pt(FileSystem& file_system, const std::string& path,
-              const std::vector<std::pair<std::string, at::Tensor>>& tensors);
+void write_pt(FileSystem& file_system, const std::string& path, const NamedTensors& tensors);
 
 }  // namespace gradstep

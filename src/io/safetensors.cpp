@@ -51,8 +51,7 @@ struct Stored {
 };
 
 // Drops second names of one tensor, recording them in the metadata, and sorts as Python's writer does.
-std::vector<Stored> arrange(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                            std::map<std::string, std::string>& metadata) {
+std::vector<Stored> arrange(const NamedTensors& tensors, std::map<std::string, std::string>& metadata) {
   std::vector<Stored> stored;
   std::unordered_map<const void*, std::vector<const std::pair<std::string, at::Tensor>*>> by_memory;
   std::set<std::string_view> names;
@@ -108,7 +107,7 @@ std::string safetensors_dtype(const std::string& tensor_name, at::ScalarType typ
                         " cannot be stored in a safetensors file; convert it first");
 }
 
-SafetensorsImage::SafetensorsImage(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+SafetensorsImage::SafetensorsImage(const NamedTensors& tensors,
                                    const std::map<std::string, std::string>& metadata) {
   SafetensorsHeader header{.entries = {}, .metadata = metadata};
   header.metadata.emplace("format", "pt");
@@ -128,8 +127,7 @@ SafetensorsImage::SafetensorsImage(const std::vector<std::pair<std::string, at::
   }
 }
 
-uint64_t write_safetensors(FileSystem& file_system, const std::string& path,
-                           const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+uint64_t write_safetensors(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
                            const std::map<std::string, std::string>& metadata) {
   const SafetensorsImage image(tensors, metadata);
   try {

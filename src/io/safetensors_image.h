@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "gradstep/io/safetensors.h"
+
 namespace gradstep {
 
 // Holds the tensors it was made of: where they are contiguous on the CPU their own memory is what is written
@@ -17,8 +19,7 @@ namespace gradstep {
 class SafetensorsImage {
  public:
   // As write_safetensors describes; throws CheckpointError for what the format cannot hold.
-  SafetensorsImage(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                   const std::map<std::string, std::string>& metadata);
+  SafetensorsImage(const NamedTensors& tensors, const std::map<std::string, std::string>& metadata);
   SafetensorsImage(const SafetensorsImage&) = delete;
   SafetensorsImage& operator=(const SafetensorsImage&) = delete;
 

@@ -87,6 +87,15 @@ void append_list(std::string& out, const std::vector<Number>& values, void (*app
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 void JsonLine::start(std::string_view key) {
   if (!first_) out_ += ',';
   first_ = false;

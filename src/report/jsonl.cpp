@@ -50,13 +50,11 @@ void append_eval(std::string& out, const EvalRow& row) {
   JsonLine line(out);
   line.add("update", row.update);
   line.add("epoch", row.epoch);
-  const std::vector<MetricValue> values = row.named_values();
-  const size_t num_plain = 1 + row.metrics.size();
-  for (size_t i = 0; i < num_plain; ++i) line.add(values[i].name, values[i].value);
+  add_eval_values(line, row, /*averaged=*/false);
   line.add("val_samples", row.samples);
   line.add("time_eval", row.time_eval);
   line.add("best", row.best);
-  for (size_t i = num_plain; i < values.size(); ++i) line.add(values[i].name, values[i].value);
+  add_eval_values(line, row, /*averaged=*/true);
   line.close();
 }
 
@@ -99,6 +97,13 @@ std::string event_lines(std::string_view lines) {
 }
 
 }  // namespace
+
+void add_eval_values(JsonLine& line, const EvalRow& row, bool averaged) {
+  const std::vector<MetricValue> values = row.named_values();
+  const size_t num_plain = 1 + row.metrics.size();
+  const size_t end = averaged ? values.size() : num_plain;
+  for (size_t i = averaged ? num_plain : 0; i < end; ++i) line.add(values[i].name, values[i].value);
+}
 
 std::string window_row_json(const WindowRow& row) {
   std::string text;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gradstep/report/rows.h"
+#include "report/json_text.h"
 
 namespace gradstep {
 
@@ -12,5 +13,8 @@ namespace gradstep {
 [[nodiscard]] std::string window_row_json(const WindowRow& row);
 [[nodiscard]] std::string eval_row_json(const EvalRow& row);
 [[nodiscard]] std::string event_row_json(const EventRow& row);
+
+// Adds val_loss and val_<metric>; with `averaged`, their ema_ twins instead.
+void add_eval_values(JsonLine& line, const EvalRow& row, bool averaged);
 
 }  // namespace gradstep

@@ -20,6 +20,11 @@ double checked(double lr, int64_t update) {
 
 }  // namespace
 
+std::string to_string(LrShape shape) {
+  if (shape == LrShape::kConstant) return "constant";
+  return shape == LrShape::kLinear ? "linear" : "cosine";
+}
+
 LrShape parse_lr_shape(const std::string& text) {
   if (text == "cosine") return LrShape::kCosine;
   if (text == "linear") return LrShape::kLinear;

@@ -194,8 +194,7 @@ std::mutex& turn() {
 
 }  // namespace
 
-NonFiniteFinder::NonFiniteFinder(const std::vector<std::pair<std::string, at::Tensor>>& parameters)
-    : turn_(turn()), parameters_(parameters) {
+NonFiniteFinder::NonFiniteFinder(const NamedTensors& parameters) : turn_(turn()), parameters_(parameters) {
   Watch& state = watch();
   {
     const std::lock_guard<std::mutex> lock(state.mutex);

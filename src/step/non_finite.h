@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gradstep/base/step_report.h"
+#include "gradstep/io/safetensors.h"
 
 namespace gradstep {
 
@@ -25,7 +26,7 @@ class NonFiniteFinder {
  public:
   // `parameters`: (name, tensor), to name the parameter an op used; the module is the name up to its last
   // dot.
-  explicit NonFiniteFinder(const std::vector<std::pair<std::string, at::Tensor>>& parameters);
+  explicit NonFiniteFinder(const NamedTensors& parameters);
   ~NonFiniteFinder();
   NonFiniteFinder(const NonFiniteFinder&) = delete;
   NonFiniteFinder& operator=(const NonFiniteFinder&) = delete;
@@ -40,7 +41,7 @@ class NonFiniteFinder {
 
  private:
   std::unique_lock<std::mutex> turn_;
-  std::vector<std::pair<std::string, at::Tensor>> parameters_;
+  NamedTensors parameters_;
   uint64_t handle_;  // an at::CallbackHandle
 };
 

@@ -160,7 +160,7 @@ TEST(SaveFault, TheFirstSaveThatFailsLeavesNothing) {
       EXPECT_TRUE(disk.has("run/checkpoints/step-00000120/manifest.json"));
     } catch (const CheckpointError&) {
       const bool visible = disk.has("run/checkpoints/step-00000120/manifest.json");
-      EXPECT_EQ(disk.num_files(), visible ? 5U : 0U) << failing;
+      EXPECT_EQ(disk.num_files(), visible ? 6U : 0U) << failing;
       disk.cut_power();
       EXPECT_FALSE(disk.has("run/checkpoints/step-00000120/manifest.json")) << failing;
     }
@@ -224,8 +224,9 @@ class Damage : public ::testing::Test {
         [&] { (void)read_checkpoint(dir_.file("checkpoints/step-00000120")); });
   }
   ScratchDir dir_;
-  const std::vector<std::string> names_ = {"model.safetensors", "optimizer.safetensors", "ema.safetensors",
-                                           "state.json", "manifest.json"};
+  const std::vector<std::string> names_ = {"model.safetensors", "optimizer.safetensors",
+                                           "ema.safetensors",   "user.safetensors",
+                                           "state.json",        "manifest.json"};
 };
 
 TEST_F(Damage, F7_AFlippedByteAnywhereIsFoundAndTheOneBeforeIsTaken) {

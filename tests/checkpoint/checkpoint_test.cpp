@@ -282,6 +282,20 @@ TEST(CompareStates, NamesWhatDiffers) {
   EXPECT_EQ(found[5].what, "best_eval");
 }
 
+TEST(CompareStates, ValuesAndTensorsOfTheUserCount) {
+  const TrainState a = full_state();
+  TrainState b = full_state();
+  b.user.values["stage"] = "4";
+  b.user.values["more"] = "";
+  b.user.tensors[1].second[0] = 9;
+  const std::vector<StateDifference> found = compare_states(a, b);
+  ASSERT_THAT(found, SizeIs(3));
+  EXPECT_EQ(found[0].what, "user places");
+  EXPECT_EQ(found[1].what, "user value stage");
+  EXPECT_EQ(found[1].detail, "3 and 4");
+  EXPECT_EQ(found[2].what, "user value more");
+}
+
 TEST(CompareStates, BitsCountButNaNIsNaN) {
   const auto difference = [](const at::Tensor& x, const at::Tensor& y) {
     TrainState a, b;

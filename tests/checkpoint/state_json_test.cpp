@@ -39,7 +39,9 @@ json without_config(const std::string& text) {
 bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 TEST(StateJson, IsTheGoldenText) {
-  const std::string text = format_state(full_state());
+  TrainState state = full_state();
+  state.user = {};  // not in the first version
+  const std::string text = format_state(state);
   EXPECT_EQ(without_config(text).dump(1),
             without_config(read_source_file("tests/golden/state.json")).dump(1));
   // Lines, too: what is not "config" is equal byte for byte.
@@ -61,6 +63,7 @@ TEST(StateJson, AFileOfTheFirstVersionIsStillRead) {
   EXPECT_EQ(file.state.eval_interval, again.eval_interval);
   EXPECT_EQ(file.state.save_interval, again.save_interval);
   EXPECT_EQ(file.state.best_metric, again.best_metric);
+  EXPECT_TRUE(file.state.user.empty());
 }
 
 // The bindings name every field there is: with one more this file does not compile, and whoever adds it
@@ -68,12 +71,14 @@ TEST(StateJson, AFileOfTheFirstVersionIsStillRead) {
 TEST(StateJson, EveryFieldComesBack) {
   const TrainState written = full_state();
   const StateFile file = parse_state("s", format_state(written));
-  const auto& [model, optimizer, ema, engine, next, samples, seconds, evals_due, saves_due, stepped_over,
-               num_rollbacks, scale_history, last_eval, best_eval, evals_without_best, settings,
+  const auto& [model, optimizer, ema, user, engine, next, samples, seconds, evals_due, saves_due,
+               stepped_over, num_rollbacks, scale_history, last_eval, best_eval, evals_without_best, settings,
                asked_micro_batch, eval_interval, save_interval, best_metric, info, world_size, global_batch,
                total_updates, dataset_fingerprint, report_positions, version, git_commit, torch_version] =
       file.state;
   EXPECT_TRUE(model.empty() && optimizer.empty() && ema.empty() && info.settings.empty());
+  EXPECT_EQ(user.values, written.user.values);
+  EXPECT_TRUE(user.tensors.empty());
   const auto& [counters, loss_scale, num_good_updates, micro_batch, first_non_finite, spikes] = engine;
   const auto& [windows, updates, skipped_total, skips_in_a_row] = counters;
   EXPECT_EQ(windows, written.engine.counters.windows);
@@ -120,6 +125,7 @@ TEST(StateJson, EveryFieldComesBack) {
   EXPECT_EQ(file.model, tensor_specs(written.model));
   EXPECT_EQ(file.optimizer, tensor_specs(written.optimizer));
   EXPECT_EQ(file.ema, tensor_specs(written.ema));
+  EXPECT_EQ(file.user, tensor_specs(written.user.tensors));
   EXPECT_EQ(format_state(written).find("nan"), std::string::npos);
 }
 
@@ -171,7 +177,8 @@ TEST(StateJson, EveryKeyIsNeededAndOfItsType) {
     const std::string text = path.to_string();
     const bool in_list = whole.at(path.parent_pointer()).is_array();
     const bool free_key = text.starts_with("/config/") || text == "/policy" ||
-                          text.starts_with("/report_positions/") || path.back().starts_with("ema_val_") ||
+                          text.starts_with("/report_positions/") || text == "/user" ||
+                          text.starts_with("/user/") || path.back().starts_with("ema_val_") ||
                           (path.back().starts_with("val_") && path.back() != "val_loss");  // the task's own
     ++num_values;
     if (!in_list && !free_key) {

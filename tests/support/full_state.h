@@ -23,6 +23,8 @@ inline void fill_tensors(TrainState& state, double seed) {
                  {"fc2.bias", numbers({4}, seed + 3)}};
   state.optimizer.clear();
   state.ema.clear();
+  state.user.tensors = {{"teacher.weight", numbers({2, 3}, seed + 7)},
+                        {"places", torch::tensor({int64_t{3}, int64_t{1}})}};
   for (const auto& [name, tensor] : state.model) {
     state.optimizer.emplace_back(name + ".exp_avg", numbers(tensor.sizes(), seed + 4));
     state.optimizer.emplace_back(name + ".exp_avg_sq", numbers(tensor.sizes(), seed + 5).abs());
@@ -92,6 +94,7 @@ inline TrainState full_state(int64_t update = 120, double seed = 0.5) {
                 .precision = Precision::kBf16,
                 .matmul = Matmul::kTorch,
                 .update = update};
+  state.user.values = {{"stage", "3"}, {"odd \"key\"", "two\nlines, \xc3\xa9"}};
   state.world_size = 2;
   state.global_batch = 96;
   state.total_updates = 500;

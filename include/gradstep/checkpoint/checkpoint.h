@@ -33,6 +33,7 @@ struct TrainState {
   NamedTensors model{};      // parameters, then buffers, by their PyTorch state_dict names
   NamedTensors optimizer{};  // as Optimizer::state()
   NamedTensors ema{};        // averages by parameter name; empty without --ema
+  UserState user{};          // Task::user_state, or filled by a loop of your own
 
   // Where the run is
   EngineState engine{};
@@ -65,8 +66,9 @@ struct TrainState {
   std::string version{}, git_commit{}, torch_version{};   // that wrote it
 };
 
-// Tensors (the live ones), counters, scale and micro-batch of an engine. For a loop of your own: `next`,
-// `samples` and whatever else you want back are yours to fill in. Synchronises the device.
+// Tensors (the live ones), counters, scale and micro-batch of an engine, and what Task::user_state gives. For
+// a loop of your own: `next`, `samples` and whatever else you want back are yours to fill in. Synchronises
+// the device.
 [[nodiscard]] TrainState capture_engine(Engine& engine);
 
 // The model with its averages in place of the parameters, sharing their memory; buffers as they are. A tied
@@ -74,8 +76,9 @@ struct TrainState {
 [[nodiscard]] NamedTensors with_averages(const TrainState& state);
 
 // Copies parameters, buffers, moments and averages by name, then counters, scale and micro-batch. Averages
-// that the state lacks begin as the restored parameters. Throws CheckpointError naming the tensor that does
-// not fit; the engine is unchanged then. `where` begins the message.
+// that the state lacks begin as the restored parameters. Calls Task::restore_user_state. Throws
+// CheckpointError naming the tensor that does not fit, and what that function throws; the engine is unchanged
+// then. `where` begins the message.
 void restore_engine(const std::string& where, const TrainState& state, Engine& engine);
 
 // The format that is written. Readers refuse a newer one.

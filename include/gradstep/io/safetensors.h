@@ -14,8 +14,11 @@
 
 namespace gradstep {
 
+/// Tensors by name, in a fixed order.
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
 struct SafetensorsFile {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;  // in file order; each owns its memory
+  NamedTensors tensors;  // in file order; each owns its memory
   std::map<std::string, std::string> metadata;
 };
 
@@ -25,8 +28,7 @@ struct SafetensorsFile {
 // the second is recorded in the metadata as "alias:<second>": "<first>". Synchronises the device. Throws
 // CheckpointError when the file cannot be written; what was at `path` before is then still there. Returns its
 // bytes.
-uint64_t write_safetensors(FileSystem& file_system, const std::string& path,
-                           const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+uint64_t write_safetensors(FileSystem& file_system, const std::string& path, const NamedTensors& tensors,
                            const std::map<std::string, std::string>& metadata);
 
 // Throws CheckpointError naming file, offset and what is wrong. Aliases come back as further names of the

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gradstep/data/dataset.h"
+#include "gradstep/io/safetensors.h"
 
 namespace torch::nn {
 class Module;
@@ -44,6 +46,14 @@ struct Metric {
   }
 };
 
+/// What you want back after a resume besides model and optimizer: the stage of a curriculum, running
+/// statistics, the weights of a teacher.
+struct UserState {
+  std::map<std::string, std::string> values{};  ///< UTF-8
+  NamedTensors tensors{};                       ///< of any type and shape, on any device; names are unique
+  [[nodiscard]] bool empty() const { return values.empty() && tensors.empty(); }
+};
+
 struct Task {
   /// Owns the parameters: fp32, on one device.
   std::shared_ptr<torch::nn::Module> module;
@@ -63,6 +73,13 @@ struct Task {
   /// False: the loss of a sample depends on the others of its window (a contrastive loss), so a window is
   /// never cut into micro-batches.
   bool divisible = true;
+  /// Gives what a checkpoint keeps of your own; the tensors may be live ones. Called between two windows: for
+  /// each checkpoint on the rank that writes it, and before the first window on every rank, to learn its
+  /// size.
+  std::function<UserState()> user_state{};
+  /// Takes it back: at a resume and at a rollback, on every rank. Tensors are copies on the CPU. The state is
+  /// empty if the checkpoint was written without one.
+  std::function<void(const UserState& state)> restore_user_state{};
 };
 
 /// The batch as forward takes it.

@@ -10,6 +10,8 @@ namespace gradstep {
 
 enum class LrShape { kCosine, kLinear, kConstant };
 
+/// "cosine", "linear", "constant".
+[[nodiscard]] std::string to_string(LrShape shape);
 // Throws ConfigError for a text that is not "cosine", "linear" or "constant".
 [[nodiscard]] LrShape parse_lr_shape(const std::string& text);
 

@@ -12,10 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace gradstep {
+#include "gradstep/io/safetensors.h"
 
-/// Tensors by name, in a fixed order.
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+namespace gradstep {
 
 /// Parameters that train differently from the rest. A parameter belongs to the first group whose pattern
 /// matches its name, and to no group if none does.
