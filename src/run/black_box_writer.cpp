@@ -1,9 +1,9 @@
 // One box a kind and start.
 #include "run/black_box_writer.h"
 
+#include <exception>
 #include <utility>
 
-#include "gradstep/base/error.h"
 #include "run/trouble.h"
 
 namespace gradstep {
@@ -18,13 +18,15 @@ void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
   std::string number = std::to_string(step.window);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
-  const BlackBox box = run_.black_box(window, step);
-  if (!writes_) return;
   try {
+    const BlackBox box = run_.black_box(window, step);
+    if (!writes_) return;
     write_black_box(file_system_, path, box);
     reporter_.event(step.update, BlackBoxWritten{.window = step.window, .file = path});
-  } catch (const CheckpointError& error) {
-    reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = error.what()});
+  } catch (const std::exception& error) {  // of the disk, or of the task
+    const std::string text = error.what();
+    reporter_.event(step.update,
+                    BlackBoxFailed{.window = step.window, .error = text.substr(0, text.find('\n'))});
   }
 }
 
