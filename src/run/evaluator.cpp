@@ -7,6 +7,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/data/sampler.h"
 #include "model/mode_guard.h"
+#include "run/agreement.h"
 
 namespace gradstep {
 namespace {
@@ -127,21 +128,24 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   const Range part = array_split(dataset.size(), world.size(), world.rank());
   Sums sums(task, device);
   bool complete = true;
-  for (int64_t first = part.begin; first < part.end;) {
-    if (options.should_stop && options.should_stop()) {
-      complete = false;
-      break;
+  const auto measure_part = [&] {
+    for (int64_t first = part.begin; first < part.end;) {
+      if (options.should_stop && options.should_stop()) {
+        complete = false;
+        break;
+      }
+      const int64_t end = std::min(first + batch_size, part.end);
+      const std::optional<Measured> measured = forward_within_memory(task, dataset, first, end, device);
+      if (!measured) {
+        batch_size = std::max<int64_t>((end - first) / 2, 1);
+        continue;
+      }
+      sums.add(measured->outputs, measured->batch);
+      if (options.on_batch) options.on_batch(first, measured->outputs, measured->batch);
+      first = end;
     }
-    const int64_t end = std::min(first + batch_size, part.end);
-    const std::optional<Measured> measured = forward_within_memory(task, dataset, first, end, device);
-    if (!measured) {
-      batch_size = std::max<int64_t>((end - first) / 2, 1);
-      continue;
-    }
-    sums.add(measured->outputs, measured->batch);
-    if (options.on_batch) options.on_batch(first, measured->outputs, measured->batch);
-    first = end;
-  }
+  };
+  together(measure_part, device, world);
   world.all_reduce_sum(sums.values());
   EvalResult result = sums.result();
   result.complete = complete;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,14 +14,17 @@ namespace gradstep {
 class Reporter {
  public:
   // The sinks must outlive it. Not `writes`, as on all ranks but the first: nothing is told to anybody.
+  // What a sink throws is kept until all ranks hear of it; no sink is told anything from then on.
   Reporter(Sink& sinks, bool writes) : sinks_(sinks), writes_(writes) {}
 
   template <class Call>
   void tell(Call call) {
-    if (!writes_) return;
-    const bool was_whole = std::exchange(is_whole_, false);
-    call(sinks_);
-    is_whole_ = was_whole;
+    if (!writes_ || failure_) return;
+    try {
+      call(sinks_);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
   }
   void event(int64_t update, Event what) {
     tell([&](Sink& sinks) { sinks.event({.update = update, .event = std::move(what)}); });
@@ -32,12 +36,15 @@ class Reporter {
     for (std::string& warning : warnings) event(update, Warning{std::move(warning)});
   }
   // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
-  [[nodiscard]] bool is_whole() const { return is_whole_; }
+  [[nodiscard]] bool is_whole() const { return failure_ == nullptr; }
+  void throw_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
  private:
   Sink& sinks_;
   const bool writes_;
-  bool is_whole_ = true;
+  std::exception_ptr failure_;
 };
 
 }  // namespace gradstep

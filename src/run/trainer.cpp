@@ -3,7 +3,10 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 #include "checkpoint/model_metadata.h"
+#include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/machine.h"
 #include "gradstep/run/evaluator.h"
@@ -28,9 +31,9 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
       if (eval_due()) {
         evaluate_now();
       } else if (save_due()) {
-        save(/*export_model=*/false);
-      } else {
-        consume(loader_->next());
+        save(/*export_model=*/false, setup_.world);
+      } else if (window_) {
+        consume(*std::exchange(window_, std::nullopt));
       }
     }
     return finish();
@@ -53,7 +56,8 @@ void Trainer::Impl::begin() {
   rewind_reports(Sink::Events::kDrop);
   for (const Event& first : first_events_) event(first);
   clock_.start(resumed_ ? resumed_->seconds : 0);
-  if (is_fork_) save(/*export_model=*/false);  // killed before the next one, it goes on from here
+  // Killed before the next one, it goes on from here.
+  if (is_fork_) save(/*export_model=*/false, setup_.world);
 }
 
 void Trainer::Impl::hear_of_saves(bool at_end) {
@@ -63,6 +67,7 @@ void Trainer::Impl::hear_of_saves(bool at_end) {
 
 bool Trainer::Impl::over() {
   hear_of_saves(/*at_end=*/false);
+  fetch();
   look_around();
   // What is due at the last window is done before the run ends.
   if (eval_due() || save_due()) return false;
@@ -78,18 +83,30 @@ bool Trainer::Impl::save_due() const {
   return best_unsaved_ || (run_.samples > 0 && saved_at_ != num_windows() && run_.saves.due(elapsed()));
 }
 
+void Trainer::Impl::fetch() {
+  if (window_ || eval_due() || save_due() || nothing_left() || start_is_over()) return;
+  try {
+    window_ = loader_->next();
+  } catch (...) {
+    fetch_failure_ = std::current_exception();
+  }
+}
+
 void Trainer::Impl::look_around() {
   facts_ = agree({.seconds = clock_.seconds(),
                   .time_is_over = time_is_over(),
                   .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt,
                   .lost_best = saver_->take_lost_best(),
-                  .failed = saver_->has_failed()},
+                  .failed = saver_->has_failed() || !reporter_->is_whole() || fetch_failure_ != nullptr},
                  setup_.device, setup_.world);
   // Its weights are gone: the next evaluation is the best again.
   if (facts_.lost_best) run_.best.forget(*facts_.lost_best);
   if (!facts_.failed) return;
-  saver_->throw_failure();
-  throw CheckpointError("rank 0 could not save, and all ranks end with it; its own line says why");
+  together([&] {
+    reporter_->throw_failure();
+    saver_->throw_failure();
+    if (fetch_failure_) std::rethrow_exception(fetch_failure_);
+  });
 }
 
 void Trainer::Impl::consume(const Window& window) {
@@ -162,13 +179,13 @@ void Trainer::Impl::evaluate_now() {
   reporter_->tell([&](Sink& sinks) { sinks.eval(row); });
 }
 
-void Trainer::Impl::save(bool export_model) {
+void Trainer::Impl::save(bool export_model, World& world) {
   saved_at_ = num_windows();
   const auto pause = clock_.pause();
   // The state must not know of a best model that the save before could not write.
   saver_->wait();
   hear_of_saves(/*at_end=*/false);
-  const Facts lost = agree({.lost_best = saver_->take_lost_best()}, setup_.device, setup_.world);
+  const Facts lost = agree({.lost_best = saver_->take_lost_best()}, setup_.device, world);
   if (lost.lost_best) run_.best.forget(*lost.lost_best);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
@@ -177,7 +194,8 @@ void Trainer::Impl::save(bool export_model) {
   const double grace = setup_.job.save.grace_seconds;
   if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
     export_model = false;
-  if (saver_->enabled())
+  // No checkpoint passes over rows that are lost.
+  if (saver_->enabled() && reporter_->is_whole())
     saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
   best_unsaved_ = false;
 }
@@ -196,11 +214,11 @@ RunEnd Trainer::Impl::finish() {
   if (nothing_left() && !facts_.stop && !measured_last_update()) evaluate_now();
   // What a finished run left stays as it is, whatever flags this start was given; unless a kill came before
   // its last files.
-  if (changed_ || !has_exports()) save(/*export_model=*/true);
+  if (changed_ || of_rank_zero(!has_exports())) save(/*export_model=*/true, setup_.world);
   hear_of_saves(/*at_end=*/true);
   const std::optional<ExitCode> stop = facts_.stop;
   look_around();
-  facts_.stop = stop;  // a signal that comes now ends nothing
+  late_stop_ = std::exchange(facts_.stop, stop);  // a signal that comes now ends nothing
   RunEnd end{.update = setup_.engine.counters().updates,
              .total_updates = setup_.length.total_updates,
              .samples = run_.samples,
@@ -210,19 +228,21 @@ RunEnd Trainer::Impl::finish() {
              .last_eval = run_.best.last(),
              .best_eval = run_.best.best(),
              .best_metric = run_.best.metric().name};
-  if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : stop_->reason();
+  if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : *late_stop_;
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
   end.can_go_on = !output_dir_.empty();
   reporter_->tell([&](Sink& sinks) { sinks.end(end); });
-  setup_.world.barrier();
+  together([&] { reporter_->throw_failure(); });
   return end;
 }
 
 // The state as of the last whole window. Whatever goes wrong here, the first error is the one that counts.
+// The other ranks may be gone: none of them is asked.
 void Trainer::Impl::save_after_error() noexcept {
-  if (!reporter_->is_whole() || !setup_.engine.is_whole()) return;
+  if (!writes() || !reporter_->is_whole() || !setup_.engine.is_whole()) return;
   try {
-    save(/*export_model=*/true);
+    SoloWorld alone;
+    save(/*export_model=*/true, alone);
     saver_->wait();
   } catch (const std::exception&) {
   }
@@ -233,8 +253,12 @@ EndReason Trainer::Impl::end_reason() const {
   if (length_reached() && measured_last_update()) return EndReason::kDone;
   if (facts_.stop) return EndReason::kStopped;
   if (run_.best.out_of_patience()) return EndReason::kEarlyStop;
-  if (stop_->requested()) return EndReason::kStopped;
+  if (late_stop_) return EndReason::kStopped;
   return start_is_over() ? EndReason::kStopAfter : EndReason::kMaxTime;
+}
+
+bool Trainer::Impl::of_rank_zero(bool own) {
+  return sum_over_ranks(writes() && own ? 1 : 0, setup_.device, setup_.world) != 0;
 }
 
 bool Trainer::Impl::measured_last_update() const {

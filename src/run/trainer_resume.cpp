@@ -1,6 +1,7 @@
 // The ways of a run back to a checkpoint: at its start, and when a window went wrong.
 #include <torch/torch.h>
 
+#include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/matmul.h"
 #include "run/drift.h"
@@ -10,6 +11,22 @@
 namespace gradstep {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
+  require_same_window(found);
+  together([&] { take_over(found); });
+}
+
+void Trainer::Impl::require_same_window(const FoundCheckpoint& found) {
+  const int64_t window = found.state.engine.counters.windows;
+  const int64_t newest = max_over_ranks(window, setup_.device, setup_.world);
+  together([&] {
+    if (window == newest) return;
+    throw CheckpointError(found.path + " is of window " + std::to_string(window) +
+                          ", while another rank has found one of window " + std::to_string(newest) +
+                          "; give all ranks the same folder");
+  });
+}
+
+void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
   const std::vector<Drift> drifts =
       find_drift(state, {.settings = setup_.settings,
@@ -44,17 +61,21 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
 std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
                                                        const std::string& output_dir) {
   output_dir_ = output_dir;
-  saver_ = std::make_unique<RunSaver>(
-      file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
-      save_bytes(capture_engine(setup_.engine)),
-      planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
-  is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
+  is_fork_ = of_rank_zero(resumed_ && !is_of_run(resumed_from_, output_dir));
   // What was read from this very folder need not be written there again.
   changed_ = !resumed_ || is_fork_;
-  if (!changed_) saver_->note_saved(*resumed_);
   // The files of the best evaluation are in the folder that it was made in.
   if (is_fork_ && !output_dir.empty()) run_.best.forget();
-  return saver_->check();
+  std::vector<std::string> warnings;
+  together([&] {
+    saver_ = std::make_unique<RunSaver>(
+        file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
+        save_bytes(capture_engine(setup_.engine)),
+        planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
+    if (!changed_) saver_->note_saved(*resumed_);
+    warnings = saver_->check();
+  });
+  return warnings;
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {
@@ -74,11 +95,13 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
                    " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
   }
   std::optional<FoundCheckpoint> found;
-  together([&] { found = newest_checkpoint(output_dir_); });
-  if (!found) {
+  together([&] {
+    found = newest_checkpoint(output_dir_);
+    if (found) return;
     throw Diverged("stopped at window " + number + ": " + cause +
                    "; there is no checkpoint to roll back to yet: give a shorter --save-interval");
-  }
+  });
+  require_same_window(*found);
   // These outlive the way back.
   std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);
   stepped_over.push_back({step.window, step.loss, step.grad_norm});

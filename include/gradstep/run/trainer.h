@@ -16,6 +16,8 @@
 
 namespace gradstep {
 
+// All ranks make the same calls, with the same checkpoints and folders. An error of one rank ends the run on
+// all of them.
 class Trainer {
  public:
   /// Takes the job over, makes its engine and its plan; no update is made, and nothing of the process is
