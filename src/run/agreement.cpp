@@ -65,9 +65,11 @@ void throw_together(const std::exception_ptr& own, c10::Device device, World& wo
         gather(own ? static_cast<double>(static_cast<int>(code_of(own))) : 0, device, world);
     for (size_t rank = 0; rank < codes.size() && !own; ++rank) {
       if (codes[rank] == 0) continue;
-      throw Error(
-          static_cast<ExitCode>(static_cast<int>(codes[rank])),
-          "rank " + std::to_string(rank) + " failed, and all ranks end with it; its own line says why");
+      const auto code = static_cast<ExitCode>(static_cast<int>(codes[rank]));
+      const std::string text =
+          "rank " + std::to_string(rank) + " failed, and all ranks end with it; its own line says why";
+      if (code == ExitCode::kDiverged) throw Diverged(text);
+      throw Error(code, text);
     }
   }
   if (own) std::rethrow_exception(own);

@@ -29,8 +29,7 @@ struct Facts {
 // rank. `own` may be null. A world of one only rethrows; else one collective.
 void throw_together(const std::exception_ptr& own, c10::Device device, World& world);
 
-// Runs `action` on this rank, and throws on all of them if it throws on one. `action` must make no collective
-// call.
+// Runs `action`, and throws on every rank if it throws on one. REQUIRES: `action` talks to no other rank.
 template <class Action>
 void together(Action action, c10::Device device, World& world) {
   std::exception_ptr failure;

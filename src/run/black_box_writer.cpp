@@ -1,10 +1,10 @@
 // One box a kind and start.
 #include "run/black_box_writer.h"
 
+#include <exception>
 #include <utility>
 
 #include "base/error_text.h"
-#include "gradstep/base/error.h"
 #include "run/trouble.h"
 
 namespace gradstep {
@@ -24,7 +24,7 @@ void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
     if (!writes_) return;
     write_black_box(file_system_, path, box);
     reporter_.event(step.update, BlackBoxWritten{.window = step.window, .file = path});
-  } catch (const std::exception& error) {  // of the disk, or of a task that fails under observation
+  } catch (const std::exception& error) {  // of the disk, or of the task
     reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = one_line(error)});
   }
 }

@@ -18,8 +18,8 @@ class BlackBoxWriter {
       : file_system_(file_system), output_dir_(output_dir), writes_(writes), run_(run), reporter_(reporter) {}
 
   // The first scaler's overflow, the first spike and the first window beside these that is not finite have
-  // one each, <output_dir>/blackbox-<window>.safetensors. One that cannot be written is told, and the run
-  // goes on: it does not end because its recorder finds no room.
+  // one each, <output_dir>/blackbox-<window>.safetensors. One that cannot be made or written is told, and the
+  // run goes on: it does not end because its recorder fails.
   void leave(const Window& window, const StepReport& step);
 
  private:

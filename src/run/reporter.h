@@ -1,4 +1,4 @@
-// Reporter: the way of a run's rows to its sinks. A sink that throws is heard of when the ranks agree next.
+// Reporter: the way of a run's rows to its sinks, and whether all of them arrived.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ namespace gradstep {
 class Reporter {
  public:
   // The sinks must outlive it. Not `writes`, as on all ranks but the first: nothing is told to anybody.
+  // What a sink throws is kept until all ranks hear of it; no sink is told anything from then on.
   Reporter(Sink& sinks, bool writes) : sinks_(sinks), writes_(writes) {}
 
   template <class Call>
@@ -34,9 +35,11 @@ class Reporter {
     tell([&](Sink& sinks) { warnings = sinks.take_warnings(); });
     for (std::string& warning : warnings) event(update, Warning{std::move(warning)});
   }
-  // What a sink threw; null as a rule. Rows are lost then, which no checkpoint may pass over: nothing more is
-  // told, and the run ends.
-  [[nodiscard]] const std::exception_ptr& failure() const { return failure_; }
+  // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
+  [[nodiscard]] bool is_whole() const { return failure_ == nullptr; }
+  void throw_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
  private:
   Sink& sinks_;

@@ -82,6 +82,10 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     failure_ = std::make_exception_ptr(CheckpointError(last_error_));
 }
 
+void RunSaver::throw_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
 double RunSaver::expected_seconds() const {
   if (enabled()) {
     if (const std::optional<double> measured = checkpointer_->save_seconds()) return *measured;

@@ -32,10 +32,10 @@ class RunSaver {
   void save(const TrainState& state, const SaveRequest& request);
   // Tells `sinks` of saves that failed since the last call; `at_end` after waiting for the last one.
   void report(Sink& sinks, bool at_end);
-  // What was reported and ends the run; null as a rule. CheckpointError for a save that failed where
-  // --on-save-error stop says so, and at the end for the last one in any case; Diverged where the state is
-  // not finite.
-  [[nodiscard]] const std::exception_ptr& failure() const { return failure_; }
+  // Throws what was reported: CheckpointError for a save that failed where --on-save-error stop says so, and
+  // at the end for the last one in any case; Diverged where the state is not finite.
+  void throw_failure();
+  [[nodiscard]] bool has_failed() const { return failure_ != nullptr; }
   // The update of the last best evaluation whose save has failed since the last call, if any.
   [[nodiscard]] std::optional<int64_t> take_lost_best() { return std::exchange(lost_best_, std::nullopt); }
   void wait();

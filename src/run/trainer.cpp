@@ -3,12 +3,16 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 #include "base/machine.h"
 #include "checkpoint/model_metadata.h"
+#include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/run/evaluator.h"
 #include "run/trainer_impl.h"
 #include "run/trouble.h"
+#include "step/ema.h"
 
 namespace gradstep {
 
@@ -27,14 +31,17 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
       if (eval_due()) {
         evaluate_now();
       } else if (save_due()) {
-        save(/*export_model=*/false);
-      } else {
-        consume(next());
+        save(/*export_model=*/false, setup_.world);
+      } else if (window_) {  // a best model that was lost may give a run that was over more to do
+        consume(*std::exchange(window_, std::nullopt));
       }
     }
     return finish();
   } catch (const Diverged&) {
-    reporter_->tell([](Sink& each) { each.flush(); });
+    try {
+      sinks.flush();
+    } catch (const std::exception&) {  // the divergence is what counts
+    }
     throw;
   } catch (...) {
     save_after_error();
@@ -49,7 +56,8 @@ void Trainer::Impl::begin() {
   rewind_reports(Sink::Events::kDrop);
   for (const Event& first : first_events_) event(first);
   clock_.start(resumed_ ? resumed_->seconds : 0);
-  if (is_fork_) save(/*export_model=*/false);  // killed before the next one, it goes on from here
+  // Killed before the next one, it goes on from here.
+  if (is_fork_) save(/*export_model=*/false, setup_.world);
 }
 
 void Trainer::Impl::hear_of_saves(bool at_end) {
@@ -75,39 +83,33 @@ bool Trainer::Impl::save_due() const {
   return best_unsaved_ || (run_.samples > 0 && saved_at_ != num_windows() && run_.saves.due(elapsed()));
 }
 
+void Trainer::Impl::fetch() {
+  if (window_ || eval_due() || save_due() || nothing_left() || start_is_over() || stop_->requested()) return;
+  try {
+    window_ = loader_->next();
+  } catch (...) {
+    fetch_failure_ = std::current_exception();
+  }
+}
+
 void Trainer::Impl::look_around() {
   facts_ = agree({.seconds = clock_.seconds(),
                   .time_is_over = time_is_over(),
                   .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt,
                   .lost_best = saver_->take_lost_best(),
-                  .failed = failure() != nullptr},
+                  .failed = saver_->has_failed() || !reporter_->is_whole() || fetch_failure_ != nullptr},
                  setup_.device, setup_.world);
   // Its weights are gone: the next evaluation is the best again.
   if (facts_.lost_best) run_.best.forget(*facts_.lost_best);
-  if (facts_.failed) throw_together(failure(), setup_.device, setup_.world);
+  if (!facts_.failed) return;
+  together([&] {
+    reporter_->throw_failure();
+    saver_->throw_failure();
+    if (fetch_failure_) std::rethrow_exception(fetch_failure_);
+  });
 }
 
-std::exception_ptr Trainer::Impl::failure() const {
-  if (reporter_->failure()) return reporter_->failure();
-  return saver_->failure() ? saver_->failure() : loader_failure_;
-}
-
-void Trainer::Impl::fetch() {
-  if (fetched_ || nothing_left() || start_is_over() || stop_->requested()) return;
-  try {
-    fetched_.emplace();
-    fetched_->window = loader_->next();
-    fetched_->after = loader_->position();
-  } catch (...) {
-    fetched_.reset();
-    loader_failure_ = std::current_exception();
-  }
-}
-
-Trainer::Impl::Fetched Trainer::Impl::next() { return *std::exchange(fetched_, std::nullopt); }
-
-void Trainer::Impl::consume(const Fetched& fetched) {
-  const Window& window = fetched.window;
+void Trainer::Impl::consume(const Window& window) {
   clock_.data_ready();
   changed_ = true;
   const SteppedOver* known = run_.stepped_over_at(setup_.engine.counters().windows + 1);
@@ -116,7 +118,7 @@ void Trainer::Impl::consume(const Fetched& fetched) {
     row.step.loss = known->loss;
     row.step.grad_norm = known->grad_norm;
   }
-  run_.advance(row.step, fetched.after);
+  run_.advance(row.step, loader_->position());
   row.window_of_epoch = window.position.index + 1;
   row.samples = run_.samples;
   clock_.finish_row(row);
@@ -177,13 +179,13 @@ void Trainer::Impl::evaluate_now() {
   reporter_->tell([&](Sink& sinks) { sinks.eval(row); });
 }
 
-void Trainer::Impl::save(bool export_model) {
+void Trainer::Impl::save(bool export_model, World& world) {
   saved_at_ = num_windows();
   const auto pause = clock_.pause();
   // The state must not know of a best model that the save before could not write.
   saver_->wait();
   hear_of_saves(/*at_end=*/false);
-  const Facts lost = agree({.lost_best = saver_->take_lost_best()}, setup_.device, setup_.world);
+  const Facts lost = agree({.lost_best = saver_->take_lost_best()}, setup_.device, world);
   if (lost.lost_best) run_.best.forget(*lost.lost_best);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
@@ -192,10 +194,12 @@ void Trainer::Impl::save(bool export_model) {
   const double grace = setup_.job.save.grace_seconds;
   if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
     export_model = false;
-  together([&] {  // the task may throw, too
-    if (saver_->enabled() && !reporter_->failure())
+  const auto hand_over = [&] {
+    // No checkpoint passes over rows that are lost.
+    if (saver_->enabled() && reporter_->is_whole())
       saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
-  });
+  };
+  gradstep::together(hand_over, setup_.device, world);  // Task::user_state may throw
   best_unsaved_ = false;
 }
 
@@ -213,11 +217,11 @@ RunEnd Trainer::Impl::finish() {
   if (nothing_left() && !facts_.stop && !measured_last_update()) evaluate_now();
   // What a finished run left stays as it is, whatever flags this start was given; unless a kill came before
   // its last files.
-  if (changed_ || !has_exports()) save(/*export_model=*/true);
+  if (changed_ || of_rank_zero(!has_exports())) save(/*export_model=*/true, setup_.world);
   hear_of_saves(/*at_end=*/true);
   const std::optional<ExitCode> stop = facts_.stop;
   look_around();
-  facts_.stop = stop;  // a signal that comes now ends nothing
+  late_stop_ = std::exchange(facts_.stop, stop);  // a signal that comes now ends nothing
   RunEnd end{.update = setup_.engine.counters().updates,
              .total_updates = setup_.length.total_updates,
              .samples = run_.samples,
@@ -227,22 +231,21 @@ RunEnd Trainer::Impl::finish() {
              .last_eval = run_.best.last(),
              .best_eval = run_.best.best(),
              .best_metric = run_.best.metric().name};
-  if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : stop_->reason();
+  if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : *late_stop_;
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
   end.can_go_on = !output_dir_.empty();
   reporter_->tell([&](Sink& sinks) { sinks.end(end); });
-  throw_together(reporter_->failure(), setup_.device, setup_.world);
+  together([&] { reporter_->throw_failure(); });
   return end;
 }
 
 // The state as of the last whole window. Whatever goes wrong here, the first error is the one that counts.
+// The other ranks may be gone: none of them is asked.
 void Trainer::Impl::save_after_error() noexcept {
+  if (!writes() || !reporter_->is_whole() || !setup_.engine.is_whole()) return;
   try {
-    together([&] {
-      if (reporter_->failure()) std::rethrow_exception(reporter_->failure());
-      if (!setup_.engine.is_whole()) throw CheckpointError("the state belongs to no window");
-    });
-    save(/*export_model=*/true);
+    SoloWorld alone;
+    save(/*export_model=*/true, alone);
     saver_->wait();
   } catch (const std::exception&) {
   }
@@ -253,8 +256,12 @@ EndReason Trainer::Impl::end_reason() const {
   if (length_reached() && measured_last_update()) return EndReason::kDone;
   if (facts_.stop) return EndReason::kStopped;
   if (run_.best.out_of_patience()) return EndReason::kEarlyStop;
-  if (stop_->requested()) return EndReason::kStopped;
+  if (late_stop_) return EndReason::kStopped;
   return start_is_over() ? EndReason::kStopAfter : EndReason::kMaxTime;
+}
+
+bool Trainer::Impl::of_rank_zero(bool own) {
+  return sum_over_ranks(writes() && own ? 1 : 0, setup_.device, setup_.world) != 0;
 }
 
 bool Trainer::Impl::measured_last_update() const {

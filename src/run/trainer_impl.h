@@ -32,37 +32,34 @@ class Trainer::Impl {
   std::vector<std::string> warnings_;
 
  private:
-  // The next window and where the run stands after it. over() has waited for it, so that either all ranks
-  // have one or all of them end.
-  struct Fetched {
-    Window window;
-    Position after;
-  };
-
-  void take_over(const FoundCheckpoint& found);  // on this rank
   void begin();
   // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
   bool over();
   [[nodiscard]] int64_t num_windows() const { return setup_.engine.counters().windows; }
   [[nodiscard]] bool eval_due() const;
   [[nodiscard]] bool save_due() const;
-  // Brings facts_ up to date. What went wrong on one rank, a sink, a save or the loader, ends all of them
-  // here.
-  void look_around();
+  // Makes the window to come, if it will be consumed. look_around() tells all ranks if that failed.
   void fetch();
-  Fetched next();  // REQUIRES: over() has just returned false, with nothing else due
-  void consume(const Fetched& fetched);
+  // Brings facts_ up to date, and acts on what failed on any rank: on all of them alike.
+  void look_around();
+  void consume(const Window& window);
   void react(const Window& window, const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
+  void take_over(const FoundCheckpoint& found);  // at the start
+  // Throws on all ranks if they have not all found a checkpoint of the same window.
+  void require_same_window(const FoundCheckpoint& found);
+  // Runs `action` on this rank, and throws on all of them if it throws on one.
   template <class Action>
   void together(Action action) {
-    gradstep::together(std::move(action), setup_.device, setup_.world);
+    gradstep::together(action, setup_.device, setup_.world);
   }
+  // As rank 0 sees it.
+  [[nodiscard]] bool of_rank_zero(bool own);
   void evaluate_now();
-  void save(bool export_model);
+  // The ranks of `world` agree on whether a best model was lost.
+  void save(bool export_model, World& world);
   [[nodiscard]] bool has_exports() const;  // the model files of this very update
   RunEnd finish();
-  [[nodiscard]] std::exception_ptr failure() const;  // of this rank
   void save_after_error() noexcept;
 
   [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
@@ -80,14 +77,15 @@ class Trainer::Impl {
   RunProgress run_;
   RowClock clock_;
   Facts facts_;
+  std::optional<ExitCode> late_stop_;  // that came when the end was decided
   std::optional<Reporter> reporter_;
   std::optional<BlackBoxWriter> boxes_;
   const StopToken* stop_ = nullptr;
   std::string output_dir_;
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<Loader> loader_;
-  std::optional<Fetched> fetched_;
-  std::exception_ptr loader_failure_;
+  std::optional<Window> window_;       // to come
+  std::exception_ptr fetch_failure_;   // why there is none
   std::optional<TrainState> resumed_;  // without tensors
   std::string resumed_from_;
   std::vector<Event> first_events_;  // that resume() leaves for the sinks

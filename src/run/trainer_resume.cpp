@@ -11,16 +11,18 @@
 namespace gradstep {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
-  // A folder that not all ranks see alike would split the run.
-  const auto updates = found.state.engine.counters.updates;
-  const auto most = max_over_ranks(updates, setup_.device, setup_.world);
+  require_same_window(found);
+  together([&] { take_over(found); });
+}
+
+void Trainer::Impl::require_same_window(const FoundCheckpoint& found) {
+  const int64_t window = found.state.engine.counters.windows;
+  const int64_t newest = max_over_ranks(window, setup_.device, setup_.world);
   together([&] {
-    if (updates != most) {
-      throw CheckpointError(found.path + ": rank " + std::to_string(setup_.world.rank()) +
-                            " would go on from update " + std::to_string(updates) + ", another rank from " +
-                            std::to_string(most) + "; give all ranks the same checkpoint");
-    }
-    take_over(found);
+    if (window == newest) return;
+    throw CheckpointError(found.path + " is of window " + std::to_string(window) +
+                          ", while another rank has found one of window " + std::to_string(newest) +
+                          "; give all ranks the same folder");
   });
 }
 
@@ -62,20 +64,20 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
 std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
                                                        const std::string& output_dir) {
   output_dir_ = output_dir;
+  is_fork_ = of_rank_zero(resumed_ && !is_of_run(resumed_from_, output_dir));
+  // What was read from this very folder need not be written there again.
+  changed_ = !resumed_ || is_fork_;
+  // The files of the best evaluation are in the folder that it was made in.
+  if (is_fork_ && !output_dir.empty()) run_.best.forget();
   std::vector<std::string> warnings;
   together([&] {
     saver_ = std::make_unique<RunSaver>(
         file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
         save_bytes(capture_engine(setup_.engine)),
         planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
+    if (!changed_) saver_->note_saved(*resumed_);
     warnings = saver_->check();
   });
-  is_fork_ = resumed_ && !is_of_run(resumed_from_, output_dir);
-  // What was read from this very folder need not be written there again.
-  changed_ = !resumed_ || is_fork_;
-  if (!changed_) saver_->note_saved(*resumed_);
-  // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && !output_dir.empty()) run_.best.forget();
   return warnings;
 }
 
@@ -96,11 +98,13 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
                    " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
   }
   std::optional<FoundCheckpoint> found;
-  together([&] { found = newest_checkpoint(output_dir_); });
-  if (!found) {
+  together([&] {
+    found = newest_checkpoint(output_dir_);
+    if (found) return;
     throw Diverged("stopped at window " + number + ": " + cause +
                    "; there is no checkpoint to roll back to yet: give a shorter --save-interval");
-  }
+  });
+  require_same_window(*found);
   // These outlive the way back.
   std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);
   stepped_over.push_back({step.window, step.loss, step.grad_norm});
@@ -111,7 +115,6 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   best_unsaved_ = false;
   evaluated_at_ = saved_at_ = -1;
   loader_ = run_.make_loader();
-  fetched_.reset();
   rewind_reports(Sink::Events::kKeep);
   for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
   event(RolledBack{.window = step.window, .cause = cause, .to = found->path});

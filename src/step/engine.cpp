@@ -300,7 +300,12 @@ void Engine::Impl::note_skip(const Window& window, StepReport& report) {
   const bool first =
       counters.skips_in_a_row == 1 || (first_non_finite.empty() && (spikes.enabled() || report.diverged));
   if (first) {
-    Examination seen = examine_as(window, report.loss_scale, report.divisor);
+    Examination seen;
+    try {
+      seen = examine_as(window, report.loss_scale, report.divisor);
+    } catch (const std::exception&) {  // of the task, on this rank alone: the others do not hear of it
+      seen.first_non_finite = "not known: the second look failed";
+    }
     first_non_finite = std::move(seen.first_non_finite);
     report.modules = std::move(seen.modules);
     if (first_non_finite.empty()) first_non_finite = kNotFiniteInTheSum;

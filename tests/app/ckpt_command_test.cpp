@@ -150,7 +150,7 @@ TEST_F(Ckpt, DiffOfEqualStates) {
   same.seconds = 1;
   write(same, "other");
   EXPECT_THAT(output_of([&] { return run_ckpt_diff({.first = run(), .second = dir_.file("other")}); }),
-              HasSubstr("\nequal: 20 tensors, bit for bit"));
+              HasSubstr("\nequal: 22 tensors, bit for bit"));
   EXPECT_EQ(exit_code_, 0);
 }
 

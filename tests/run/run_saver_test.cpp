@@ -32,7 +32,7 @@ class RunSaverTest : public ::testing::Test {
   }
   void report(RunSaver& saver, bool at_end) {
     saver.report(sink_, at_end);
-    if (saver.failure()) std::rethrow_exception(saver.failure());
+    saver.throw_failure();
   }
   // One that fails at its first write.
   void fail_a_save(RunSaver& saver, int64_t update) {

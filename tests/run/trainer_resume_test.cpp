@@ -8,6 +8,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "support/message_of.h"
+#include "support/saves.h"
 #include "support/small_run.h"
 #include "support/thread_world.h"
 
@@ -29,11 +30,6 @@ RunEnd go_on(SmallRun& run) {
 }
 
 TrainState newest(const SmallRun& run) { return newest_checkpoint(run.out.path())->state; }
-
-std::string first_difference(const TrainState& a, const TrainState& b) {
-  const std::vector<StateDifference> all = compare_states(a, b);
-  return all.empty() ? "" : all.front().what + ": " + all.front().detail;
-}
 
 // With a learning rate of 0 the loss of a window of one sample tells which sample it was.
 class Order : public ::testing::TestWithParam<int64_t> {};

@@ -29,6 +29,12 @@ inline bool is(const TrainState& read, const TrainState& expected) {
   return compare_states(read, expected).empty() && format_state(read) == format_state(expected);
 }
 
+// In one line; empty: none.
+inline std::string first_difference(const TrainState& a, const TrainState& b) {
+  const std::vector<StateDifference> all = compare_states(a, b);
+  return all.empty() ? "" : all.front().what + ": " + all.front().detail;
+}
+
 // The tensors of a model file in the order of `like`.
 inline std::vector<at::Tensor> tensors_of(const std::string& path, const NamedTensors& like) {
   const NamedTensors stored = read_model_file(path).tensors;

@@ -49,7 +49,7 @@ struct EvalResult {
 /// Each rank takes a contiguous part, and the buffers (batch norm statistics) of rank 0, which it keeps. The
 /// module is in evaluation mode meanwhile, and each part of it in its former mode afterwards; gradients,
 /// random numbers and the training's autocast cache are not touched. If memory runs out for a batch, its size
-/// is halved. Waits for the device.
+/// is halved. An error on one rank is an error on all. Waits for the device.
 [[nodiscard]] EvalResult evaluate(const Task& task, const Dataset& dataset, World& world,
                                   const EvaluateOptions& options = {});
 

@@ -31,6 +31,8 @@ struct ProcessOptions {
 /// Throws ConfigError for a device that is not there and for threads that cannot be started.
 [[nodiscard]] c10::Device configure_process(const ProcessOptions& options = {});
 
+/// Runs a job. All ranks make the same calls, with the same checkpoints and folders. An error of one rank
+/// ends the run on all of them.
 class Trainer {
  public:
   /// Takes the job over, makes its engine and its plan; no update is made, and nothing of the process is
