@@ -82,12 +82,12 @@ struct Task {
   /// False: the loss of a sample depends on the other samples of its window (a contrastive loss). The window
   /// is not cut into micro-batches then.
   bool divisible = true;
-  /// Gives what a checkpoint keeps of your own; the tensors may be live ones. Called between two windows: for
-  /// each checkpoint on the rank that writes it, and before the first window on every rank, to learn its
-  /// size.
+  /// Gives what a checkpoint keeps for you; the tensors may be live ones. Empty: nothing. Called between two
+  /// windows: for each checkpoint on the rank that writes it, and before the first window on every rank, to
+  /// learn its size.
   std::function<UserState()> user_state{};
-  /// Takes it back: at a resume and at a rollback, on every rank. Tensors are copies on the CPU. The state is
-  /// empty if the checkpoint was written without one.
+  /// Takes back what user_state gave: at a resume and at a rollback, on every rank. Tensors are copies on the
+  /// CPU. The state is empty if the checkpoint was written without one.
   std::function<void(const UserState& state)> restore_user_state{};
 };
 
