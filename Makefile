@@ -48,8 +48,8 @@ bench: ## Build the benchmarks and compare with the peers
 bench-compare: ## Compare this tree with another commit in one run (make bench-compare BASE=HEAD~1)
 	@BASE="$(BASE)" tools/bench_compare.sh $(ARGS)
 
-docs: ## Write the generated pages of docs/
-	@tools/docs.sh
+docs: ## Write docs/cli.md, and the API reference in build/docs/api/ (ARGS=--api: only the reference, in seconds)
+	@tools/docs.sh $(ARGS)
 
 clean: ## Remove the build folders; .venv and runs stay
 	@rm -rf build build-asan build-tsan build-clang build-fuzz build-compare

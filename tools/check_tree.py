@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the rules of the tree that no compiler checks: layering, lengths, ASCII, first comments, no marks left.
+"""Checks the rules of the tree that no compiler checks: layering, lengths, ASCII, comments, no marks left.
 
 Prints one line a finding, path:line: what, and leaves with 1 when there is one. Without arguments it reads the files
 git knows (tracked, and new ones that are not ignored) in the working folder; --root names another folder, whose files
@@ -95,6 +95,29 @@ def comment_mark(path):
     return "#" if path.endswith(HASHES) else None
 
 
+def check_public_comments(path, lines):
+    """In a public header each comment is read by users, so it is ///, but for what a class keeps private."""
+    if not path.startswith("include/"):
+        return
+    private_indent = None  # of the "private:" that holds here
+    after_pragma = False
+    for number, line in enumerate(lines, 1):
+        indent = len(line) - len(line.lstrip())
+        if re.match(r"\s*private:$", line):
+            private_indent = indent
+        elif private_indent is not None and line.strip() and indent <= private_indent:
+            private_indent = None  # "public:", or the "};" of the class
+        after_pragma = after_pragma or line.startswith("#pragma once")
+        comment = re.search(r"(?:^|\s)//(?!/)\s*(.*)", line)
+        if (
+            comment
+            and after_pragma
+            and private_indent is None
+            and not comment.group(1).startswith(("namespace", "clang-format", "NOLINT"))
+        ):
+            yield number, "a comment on a public declaration is ///, or ///< behind it"
+
+
 def check_first_lines(path, lines):
     mark = comment_mark(path)
     if mark is None or (path.endswith(".py") and not lines):
@@ -152,7 +175,7 @@ def check_one_screen(path, lines):
         yield span[0], f"{name} has {span[1]} lines, over {MAX_FUNCTION_LINES}: it must be read at one sight"
 
 
-CHECKS = (check_includes, check_first_lines, check_lines, check_one_screen)
+CHECKS = (check_includes, check_public_comments, check_first_lines, check_lines, check_one_screen)
 
 
 def check_file(path, text):

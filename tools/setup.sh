@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing: system packages by apt where that is allowed, and .venv. A second call does nothing. setup.sh clang installs what the jobs
-# with clang need, too.
+# Installs what is missing: system packages by apt where that is allowed, and .venv. A second call does nothing. setup.sh clang also
+# installs what the jobs with clang need, and setup.sh docs what make docs needs.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 jobs=${1:-}
@@ -39,7 +39,7 @@ install_packages() {
   local -a missing=() needed=() as_root=()
   while read -r package kind need; do
     if [[ -z $package || $package == \#* ]] || probe "$kind"; then continue; fi
-    if [[ $need == clang && $jobs != clang ]]; then continue; fi
+    if [[ $need != needed && $need != nice && $need != "$jobs" ]]; then continue; fi
     missing+=("$package")
     if [[ $need != nice ]]; then needed+=("$package"); fi
   done <tools/apt-packages.txt

@@ -136,17 +136,17 @@ std::vector<CommandInfo> make_commands() {
        .flags = infos(ckpt_ls_flags()),
        .examples = {"gradstep ckpt ls runs/first", "gradstep ckpt ls runs/first --verify --json"}},
       {.name = "ckpt verify",
-       .summary = "Check sizes, hashes and contents of checkpoints; exit code 4 when one is broken.",
+       .summary = "Check sizes, hashes and contents of checkpoints; exit code 4 if one is broken.",
        .positional = "PATH",
        .positional_help = "The output folder of a run, for all its checkpoints, or one checkpoint.",
        .flags = infos(ckpt_verify_flags()),
        .examples = {"gradstep ckpt verify runs/first",
                     "gradstep ckpt verify runs/first/checkpoints/step-00000120"}},
       {.name = "ckpt diff",
-       .summary = "Compare two checkpoints, tensors bit by bit; exit code 1 when they differ.",
+       .summary = "Compare two checkpoints, tensors bit by bit; exit code 1 if they differ.",
        .positional = "A B",
        .positional_help =
-           "Two checkpoints, or runs, which stand for their newest whole one. Paths, times and "
+           "Two checkpoints, or two runs, whose newest whole checkpoints are compared. Paths, times, and "
            "settings of what is shown or kept do not count.",
        .flags = {},
        .examples = {"gradstep ckpt diff runs/first runs/second"}},
@@ -160,8 +160,8 @@ std::vector<CommandInfo> make_commands() {
                     "gradstep ckpt export runs/first averages.safetensors --ema"}},
       {.name = "verify-resume",
        .summary =
-           "Prove that a run which stopped and went on equals an unbroken one, in all tensors and rows; "
-           "exit code 1 when not.",
+           "Prove that a run that stopped and went on equals an unbroken one, in all tensors and rows; "
+           "exit code 1 if not.",
        .positional = "",
        .positional_help = "",
        .rest = "TRAIN-FLAGS",

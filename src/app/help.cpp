@@ -27,10 +27,13 @@ constexpr ExitCodeLine kExitCodes[] = {
 };
 constexpr size_t kFlagColumn = 32;
 constexpr size_t kCommandColumn = 17;
+constexpr char kWords[] =
+    "An update is one optimizer step. A window is all the samples of one update; a micro-batch is the part "
+    "of "
+    "it that goes through the model at once.";
 constexpr char kPrecedence[] =
-    "A flag wins over the variable GRADSTEP_<FLAG> of the environment (GRADSTEP_BATCH_SIZE=64), that over "
-    "the config "
-    "file (batch_size = 64), that over the default. Switches take =false too: --nesterov=false.";
+    "A flag wins over its environment variable GRADSTEP_<FLAG> (GRADSTEP_BATCH_SIZE=64), the variable over "
+    "the config file (batch_size = 64), and the file over the default. --nesterov=false turns a switch off.";
 
 // Puts `text` behind `prefix` padded to `indent` columns, wrapped at `width`, further lines indented as well.
 std::string hanging(const std::string& prefix, const std::string& text, size_t indent, size_t width) {
@@ -133,7 +136,7 @@ std::string markdown_command(const CommandInfo& command) {
                      usage_line(command) + "\n";
   if (!command.positional.empty())
     text += "\n`" + command.positional + "`: " + command.positional_help + "\n";
-  if (command.name == "train") text += std::string("\n") + cell(kPrecedence) + "\n";
+  if (command.name == "train") text += std::string("\n") + kWords + "\n\n" + cell(kPrecedence) + "\n";
   for (const auto& [group, flags] : grouped(command)) {
     text += "\n### " + group + "\n\n| Flag | Default | Meaning |\n| --- | --- | --- |\n";
     for (const FlagInfo* flag : flags) text += markdown_flag(*flag);
@@ -180,11 +183,12 @@ std::string group_help(const std::string& group, int width) {
 std::string command_help(const CommandInfo& command, int width) {
   const auto columns = static_cast<size_t>(width);
   std::vector<std::string> blocks{"usage: " + usage_line(command) + "\n"};
-  const std::string defaults = command.flags.empty() ? "" : " Defaults stand in [brackets].";
+  const std::string defaults = command.flags.empty() ? "" : " Defaults are in [brackets].";
   blocks.push_back(hanging("", command.summary + defaults, 0, columns));
   if (!command.positional.empty()) {
     blocks.push_back(hanging("  " + command.positional, command.positional_help, 13, columns));
   }
+  if (command.name == "train") blocks.push_back(hanging("", kWords, 0, columns));
   for (const auto& [group, flags] : grouped(command)) {
     blocks.push_back(group + "\n");
     for (const FlagInfo* flag : flags) blocks.back() += flag_help(*flag, columns);
@@ -199,13 +203,12 @@ std::string command_help(const CommandInfo& command, int width) {
 std::string markdown_help() {
   std::string text =
       "# Command line\n\n"
-      "Made from the flag tables by `build/gradstep --help-markdown > docs/cli.md`; a test compares the "
-      "two.\n\n"
+      "`make docs` writes this page from the flag tables; a test compares the two.\n\n"
       "`gradstep --help` and `gradstep COMMAND --help` say the same in the terminal. `gradstep --version` "
       "prints the\n"
-      "versions of gradstep and LibTorch; `--quiet` leaves the last line only. Words in a flag may be joined "
-      "by `_` as\n"
-      "well as by `-`. A flag given twice counts as given last.\n\n";
+      "versions of gradstep and LibTorch, and `--quiet` prints the last line only. In the name of a flag `_` "
+      "and `-` mean\n"
+      "the same. If a flag is given twice, the last value counts.\n\n";
   for (const CommandInfo& command : commands()) text += markdown_command(command);
   text += "## Exit codes\n\n| Code | Meaning |\n| --- | --- |\n";
   for (const ExitCodeLine& line : kExitCodes)

@@ -47,14 +47,14 @@ void add_trouble_flags(TrainFlags& flags) {
                    .on_resume = OnResume::kWarned,
                    .group = kTrouble,
                    .metavar = "WHAT",
-                   .help = "When gradients are not finite: skip the update, stop, or rollback to the "
-                           "last checkpoint and step over the window."},
+                   .help = "If gradients are not finite: skip the update, stop, or rollback, which goes "
+                           "back to the newest checkpoint and steps over the window."},
                   &RunConfig::on_nonfinite, {"skip", "stop", "rollback"}));
   flags.push_back(choice_flag({.key = "on_spike",
                                .on_resume = OnResume::kWarned,
                                .group = kTrouble,
                                .metavar = "WHAT",
-                               .help = "When loss or gradient norm leap up: off, skip, stop or rollback."},
+                               .help = "If loss or gradient norm leap up: off, skip, stop or rollback."},
                               &RunConfig::on_spike, {"off", "skip", "stop", "rollback"}));
   flags.push_back(real_flag({.key = "spike_zscore",
                              .on_resume = OnResume::kWarned,
@@ -82,8 +82,8 @@ void add_checkpoint_flags(TrainFlags& flags) {
        .on_resume = OnResume::kNotCompared,
        .group = kCheckpoints,
        .metavar = "WHAT",
-       .help = "Go on from a checkpoint: auto (the newest in --output-dir, or a new run where "
-               "there is none), none, or the path of a checkpoint or of a run."},
+       .help = "Go on from a checkpoint: auto (the newest one in --output-dir, or a new run if "
+               "it has none), none, or the path of a checkpoint or of a run."},
       &RunConfig::resume, "auto, none or a path", [](const std::string& text) { return !text.empty(); }));
   flags.push_back(
       switch_flag({.key = "accept_drift",
@@ -103,7 +103,7 @@ void add_checkpoint_flags(TrainFlags& flags) {
                                 .on_resume = OnResume::kFree,
                                 .group = kCheckpoints,
                                 .metavar = "N",
-                                .help = "Newest checkpoints to keep; the best is kept besides. 0: all."},
+                                .help = "Newest checkpoints to keep, besides the best one; 0: all."},
                                &RunConfig::keep_checkpoints, kCountOrZero));
   flags.push_back(text_flag(
       {.key = "best_metric",
@@ -123,7 +123,7 @@ void add_checkpoint_flags(TrainFlags& flags) {
                    .on_resume = OnResume::kFree,
                    .group = kCheckpoints,
                    .metavar = "WHAT",
-                   .help = "When a checkpoint cannot be written: stop, or continue and try again at the "
+                   .help = "If a checkpoint cannot be written: stop, or continue and try again at the "
                            "next one."},
                   &RunConfig::on_save_error, {"stop", "continue"}));
   flags.push_back(
@@ -138,16 +138,17 @@ void add_checkpoint_flags(TrainFlags& flags) {
                      .on_resume = OnResume::kNotCompared,
                      .group = kCheckpoints,
                      .metavar = "TIME",
-                     .help = "Time that the scheduler gives between its signal and the kill: a warning "
-                             "tells when a save would take longer."},
+                     .help = "Time between the scheduler's signal and its kill. A warning says if a save "
+                             "would take longer."},
                     &RunConfig::grace));
-  flags.push_back(optional_integer_flag({.key = "stop_after",
-                                         .on_resume = OnResume::kNotCompared,
-                                         .group = kCheckpoints,
-                                         .metavar = "N",
-                                         .help = "Updates of this start after which it saves and leaves; the "
-                                                 "schedule stays that of the whole run."},
-                                        &RunConfig::stop_after, kCount));
+  flags.push_back(
+      optional_integer_flag({.key = "stop_after",
+                             .on_resume = OnResume::kNotCompared,
+                             .group = kCheckpoints,
+                             .metavar = "N",
+                             .help = "Save and leave after N updates of this start; the schedule stays "
+                                     "that of the whole run."},
+                            &RunConfig::stop_after, kCount));
 }
 
 }  // namespace gradstep

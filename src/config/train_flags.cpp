@@ -169,7 +169,7 @@ void add_optimizer(TrainFlags& flags) {
                  .on_resume = OnResume::kWarned,
                  .group = kOptimizer,
                  .metavar = "X",
-                 .help = "Largest norm of the whole gradient, scaled down to it where above; 0: off.",
+                 .help = "Largest norm of the whole gradient; a larger one is scaled down to it. 0: off.",
                  .aliases = {"max_grad_norm"}},
                 &RunConfig::clip_grad, kNotNegative));
 }
@@ -233,7 +233,7 @@ void add_machine(TrainFlags& flags) {
        .on_resume = OnResume::kFree,
        .group = kMachine,
        .metavar = "BYTES",
-       .help = "Memory for tensors on the CPU, such as 8g; beyond it the micro-batch is halved.",
+       .help = "Memory for tensors on the CPU, such as 8g. If it runs out, the micro-batch is halved.",
        .default_text = "auto, what is free at the start"},
       &RunConfig::memory_limit, "auto, none, or bytes such as 512m or 8g", [](const std::string& text) {
         return text == "auto" || text == "none" || parse_byte_count(text).has_value();

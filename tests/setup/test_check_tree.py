@@ -161,6 +161,33 @@ class PublicHeaders(unittest.TestCase):
         found = sorted(path.relative_to(root / "include").as_posix() for path in (root / "include").rglob("*.h"))
         self.assertEqual(found, (root / "tests/golden/public_headers.txt").read_text().split())
 
+    def comment(self, *lines, path="include/gradstep/io/a.h", found=()):
+        """The lines in `found`, counted from the first of `lines`, are findings, and no others."""
+        numbers = [line - 2 for line, _ in findings(path, source("#pragma once", *lines))]
+        self.assertEqual(numbers, list(found), lines)
+
+    def test_their_comments_are_for_the_reference(self):
+        self.comment("/// Sums.", "int sum();", "int n = 0;  ///< of samples", "}  // namespace gradstep")
+        self.comment("// Sums.", "int sum();", found=[1])
+        self.comment("int n = 0;  // of samples", found=[1])
+        self.comment("// Sums.", "int sum();", path="src/io/a.h")
+        self.comment("// clang-format off", 'const char* url = "http://host";  ///< where')
+
+    def test_private_members_keep_theirs(self):
+        members = [
+            "class A {",
+            " public:",
+            "  int a();",
+            " private:",
+            "  // Of ours.",
+            "  int b_ = 0;  // of ours",
+            "};",
+        ]
+        self.comment(*members)
+        self.comment(*members, "int c = 0;  // of all", found=[8])
+        nested = ["class B {", " public:", "  class C {", "   private:", "    int d_;  // of ours", "  };"]
+        self.comment(*nested, "  int e();  // of all", " private:", "  int f_;  // of ours", "};", found=[7])
+
 
 class WholeTree(unittest.TestCase):
     def run_tool(self, files):

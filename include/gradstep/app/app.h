@@ -16,41 +16,42 @@
 
 namespace gradstep {
 
-/// Sizes that can be told without building the model. 0: not known.
+/// Sizes of a model that are known before it is built. 0: not known.
 struct ModelSize {
-  int64_t parameters = 0;
-  int64_t activations = 0;  ///< numbers kept of one sample between forward and backward, at the least
+  int64_t parameters = 0;   ///< numbers in all parameters
+  int64_t activations = 0;  ///< numbers kept for one sample between forward and backward, at the least
 };
 
-/// A model to choose with --model.
+/// A model that users choose with --model: its options, and how to build it.
 class ModelRecipe {
  public:
   virtual ~ModelRecipe() = default;
-  /// Adds the model's options.
+  /// Adds the options of the model.
   virtual void flags(Flags& /*flags*/) {}
-  /// Builds the model on the CPU for data of this kind, with weights from the default generator, which is
-  /// seeded before. Throws ConfigError for options or data that it cannot take.
+  /// Builds the model on the CPU for data of this kind, with weights from the default generator, which the
+  /// program has seeded. Throws ConfigError for options or data that it cannot take.
   [[nodiscard]] virtual Task task(const DatasetSpec& spec) = 0;
-  /// With it a run that cannot fit into memory is refused before it is built.
+  /// The size of the model, so that a run that cannot fit into memory is refused before the model is built.
   [[nodiscard]] virtual ModelSize size(const DatasetSpec& /*spec*/) const { return {}; }
-  /// For the plan: "mlp 784-256-10". Empty: the recipe's name.
+  /// The line of the plan: "mlp 784-256-10". Empty: the name of the recipe.
   [[nodiscard]] virtual std::string describe(const DatasetSpec& /*spec*/) const { return {}; }
-  /// What else a reader of the model file should know.
+  /// Keys and texts that model files record besides the options.
   [[nodiscard]] virtual std::map<std::string, std::string> notes() const { return {}; }
 };
 
-/// A data set to choose with --dataset.
+/// A data set that users choose with --dataset: its options, and how to load it.
 class DataRecipe {
  public:
   virtual ~DataRecipe() = default;
+  /// Adds the options of the data set.
   virtual void flags(Flags& /*flags*/) {}
-  /// One part of the data; null for kTest if there is no test set. Both parts may be asked for at the same
-  /// time, from two threads. Throws DataError with a cure.
+  /// Loads one part of the data; null for kTest if there is no test set. Two threads may ask for the two
+  /// parts at the same time. Throws DataError that says what to do.
   [[nodiscard]] virtual std::shared_ptr<const Dataset> load(Split part) = 0;
-  /// Where the data lie: shown in the plan, and recorded as data_dir. Empty: nowhere in particular.
+  /// The folder of the data, which the plan shows and runs record as data_dir. Empty: no folder.
   [[nodiscard]] virtual std::string folder() const { return {}; }
-  /// Called by eval and replay once the options are as the run had them: drops what is not there any more,
-  /// such as a folder that was moved.
+  /// Called by eval and replay after the options got the values that the run had: drops those that do not
+  /// hold any more, such as a folder that was moved.
   virtual void restored() {}
 };
 
@@ -58,50 +59,64 @@ class DataRecipe {
 class Recipe {
  public:
   virtual ~Recipe() = default;
+  /// Adds the options of model and data.
   virtual void flags(Flags& /*flags*/) {}
-  /// Training and test data; without test data nothing is evaluated. Throws DataError with a cure.
+  /// Loads training and test data, the same samples each time; without test data nothing is evaluated. Throws
+  /// DataError that says what to do.
   [[nodiscard]] virtual DatasetPair data() = 0;
+  /// As ModelRecipe::task().
   [[nodiscard]] virtual Task task(const DatasetSpec& spec) = 0;
+  /// As ModelRecipe::size().
   [[nodiscard]] virtual ModelSize size(const DatasetSpec& /*spec*/) const { return {}; }
+  /// As ModelRecipe::describe().
   [[nodiscard]] virtual std::string describe(const DatasetSpec& /*spec*/) const { return {}; }
 };
 
-struct ExtraCommand;  // a command of the program's own; private for now
+/// Not public yet: a command besides those that every App has.
+struct ExtraCommand;
 
-/// Registers recipes by name, in the order of the help; the first of a kind is the default.
+/// A training program made of recipes: train, eval, replay, ckpt, verify-resume and env, with flags, config
+/// file, environment variables, plan, help and exit codes. Recipes are registered by name, in the order of
+/// the help; the first model and the first data set are the defaults.
 class App {
  public:
-  /// `name`: of the program, in its messages and its help.
+  /// A program without recipes. `name` is its name in messages and help.
   explicit App(std::string name);
   ~App();
+  /// Moves the program; only destruction and assignment may follow for the one moved from.
   App(App&&) noexcept;
+  /// Likewise.
   App& operator=(App&&) noexcept;
 
-  /// A model for --model. `Type` is a ModelRecipe with a default constructor.
+  /// Adds a model for --model. `Type` is a ModelRecipe with a default constructor.
   template <class Type>
   App& model(const std::string& name) {
     static_assert(std::is_base_of_v<ModelRecipe, Type>);
     return add_model(name, [] { return std::make_unique<Type>(); });
   }
-  /// A data set for --dataset. `Type` is a DataRecipe; `arguments` are given to its constructor each time.
+  /// Adds a data set for --dataset. `Type` is a DataRecipe; its constructor gets `arguments` each time.
   template <class Type, class... Arguments>
   App& dataset(const std::string& name, Arguments... arguments) {
     static_assert(std::is_base_of_v<DataRecipe, Type>);
     return add_dataset(name, [arguments...] { return std::make_unique<Type>(arguments...); });
   }
-  /// A model with its data, the only one of the program: there is no --model and no --dataset.
+  /// Adds a model with its data, the only one of the program: there is no --model and no --dataset then.
   template <class Type>
   App& recipe(const std::string& name) {
     static_assert(std::is_base_of_v<Recipe, Type>);
     return add_recipe(name, [] { return std::make_shared<Type>(); });
   }
+  /// Not public yet: adds a command.
   App& command(ExtraCommand command);
 
-  /// Runs the command that the arguments name and returns the exit code of the process; no exception comes
-  /// out. Changes what belongs to the process: signal handlers, threads, memory limit. Call it once.
+  /// Runs the command that the arguments name, and returns the exit code of the process (ExitCode). Prints
+  /// errors to stderr and throws nothing. Changes what belongs to the process: signal handlers, threads,
+  /// memory limit. Call it once.
   int run(int argc, char** argv);
 
+  /// Not public: the recipes and commands.
   struct Parts;
+  /// Not public: for tests.
   [[nodiscard]] const Parts& parts() const { return *parts_; }
 
  private:
@@ -112,7 +127,10 @@ class App {
   std::unique_ptr<Parts> parts_;
 };
 
-/// int main(int argc, char** argv) { return gradstep::app_main<MyRecipe>(argc, argv); }
+/// The main function of a program with one recipe:
+///
+///     int main(int argc, char** argv) { return gradstep::app_main<MyRecipe>(argc, argv); }
+///
 /// The name of the program in its messages is that of argv[0].
 template <class Type>
 int app_main(int argc, char** argv) {

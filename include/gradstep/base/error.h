@@ -6,50 +6,58 @@
 
 namespace gradstep {
 
+/// How a program made with App leaves. Part of the API: the numbers do not change.
 enum class ExitCode : int {
-  kOk = 0,           // done; also when a time limit ended the run
-  kUnexpected = 1,   // a fault of ours
-  kUsage = 2,        // flags, config file, locked or foreign folder, fp16 parameters
-  kDiverged = 3,     // too many updates in a row were not finite
-  kCheckpoint = 4,   // no usable checkpoint or model file, or none can be written
-  kData = 5,         // the data set is missing or broken
-  kOutOfMemory = 6,  // out of memory with a micro-batch of one sample
-  kSigint = 130,     // stopped by SIGINT, state saved
-  kSigusr1 = 138,    // stopped by SIGUSR1, state saved
-  kSigterm = 143,    // stopped by SIGTERM, state saved
+  kOk = 0,           ///< done, or ended as asked by a limit of time or of updates
+  kUnexpected = 1,   ///< a fault of gradstep
+  kUsage = 2,        ///< flags, config file, options, or an output folder that cannot be used
+  kDiverged = 3,     ///< too many updates in a row were not finite
+  kCheckpoint = 4,   ///< no usable checkpoint or model file, or none can be written
+  kData = 5,         ///< the data set is missing or broken
+  kOutOfMemory = 6,  ///< out of memory with a micro-batch of one sample
+  kSigint = 130,     ///< stopped by SIGINT, state saved
+  kSigusr1 = 138,    ///< stopped by SIGUSR1, state saved
+  kSigterm = 143,    ///< stopped by SIGTERM, state saved
 };
 
-// Base of them all. The program prints what() behind "gradstep: " on stderr and leaves with exit_code().
+/// The base class of gradstep's exceptions. what() is one line: what went wrong, where, and what to do. App
+/// prints it to stderr and leaves with exit_code().
 class Error : public std::runtime_error {
  public:
+  /// An error that ends a program with `code`.
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), exit_code_(code) {}
+  /// The exit code of a program that this error ends.
   [[nodiscard]] ExitCode exit_code() const { return exit_code_; }
 
  private:
   ExitCode exit_code_;
 };
 
-// A flag, config key, option or output folder that cannot be used.
+/// A flag, a config key, an option or an output folder cannot be used.
 class ConfigError : public Error {
  public:
+  /// An Error with ExitCode::kUsage.
   explicit ConfigError(const std::string& message) : Error(ExitCode::kUsage, message) {}
 };
 
-// A data set that is missing, broken or of the wrong kind.
+/// A data set is missing, broken or of the wrong kind.
 class DataError : public Error {
  public:
+  /// An Error with ExitCode::kData.
   explicit DataError(const std::string& message) : Error(ExitCode::kData, message) {}
 };
 
-// A model or checkpoint file that cannot be read or written.
+/// A model file or a checkpoint cannot be read or written.
 class CheckpointError : public Error {
  public:
+  /// An Error with ExitCode::kCheckpoint.
   explicit CheckpointError(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
 };
 
-// Too many updates in a row were not finite.
+/// Too many updates in a row were not finite.
 class Diverged : public Error {
  public:
+  /// An Error with ExitCode::kDiverged.
   explicit Diverged(const std::string& message) : Error(ExitCode::kDiverged, message) {}
 };
 

@@ -10,10 +10,12 @@
 
 namespace gradstep {
 
-// Any thread and any signal handler may call request(); the first request wins.
+/// A request to stop a run. Threads: any thread and any signal handler may call request(); the first request
+/// wins, and later ones change nothing.
 class StopToken {
  public:
-  // Async-signal-safe: a clock and two lock-free exchanges.
+  /// Asks the run to stop for `reason`, which becomes the exit code. Async-signal-safe: it reads a clock and
+  /// makes two lock-free exchanges.
   void request(ExitCode reason) noexcept {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -22,10 +24,11 @@ class StopToken {
     int none = kNone;
     reason_.compare_exchange_strong(none, static_cast<int>(reason));
   }
+  /// True after the first request.
   [[nodiscard]] bool requested() const noexcept { return reason_.load(std::memory_order_relaxed) != kNone; }
-  // REQUIRES: requested().
+  /// The reason of the first request. REQUIRES: requested().
   [[nodiscard]] ExitCode reason() const noexcept { return static_cast<ExitCode>(reason_.load()); }
-  // Since the first request. REQUIRES: requested().
+  /// Seconds since the first request. REQUIRES: requested().
   [[nodiscard]] double seconds_since() const noexcept {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -39,7 +42,7 @@ class StopToken {
   std::atomic<int64_t> requested_at_ns_{0};
 };
 
-// "SIGINT", "SIGTERM", "SIGUSR1"; "a request" for any other reason.
+/// "SIGINT", "SIGTERM" or "SIGUSR1"; "a request" for any other reason.
 [[nodiscard]] constexpr const char* stop_name(ExitCode reason) {
   switch (reason) {
     case ExitCode::kSigint:
@@ -53,15 +56,17 @@ class StopToken {
   }
 }
 
-// From here on the three signals call stop.request(); a second SIGINT leaves the process at once with 130.
-// REQUIRES: `stop` lives until detach_stop_signals(); one token at a time in a process.
+/// Installs handlers for SIGINT, SIGTERM and SIGUSR1 that call stop.request(). A second SIGINT ends the
+/// process at once, with exit code 130. REQUIRES: `stop` lives until detach_stop_signals(); a process has one
+/// token at a time.
 void install_stop_signals(StopToken& stop);
-// For a process on its way out, whose exit code is settled: SIGTERM and SIGUSR1 do nothing any more, and a
-// SIGINT that is not the first still leaves at once. `stop` may die.
+/// Lets go of the token, which may be destroyed then: for a process on its way out, whose exit code is
+/// settled. SIGTERM and SIGUSR1 do nothing from here on; a SIGINT that is not the first still ends the
+/// process at once.
 void detach_stop_signals();
 
-// A reader that goes away, and a file that reaches the limit of ulimit -f, are errors of write() then, not
-// the end of the process.
+/// Ignores SIGPIPE and SIGXFSZ in this process: if a reader goes away, or a file reaches the limit of
+/// `ulimit -f`, write() fails and the process goes on.
 void ignore_write_signals();
 
 }  // namespace gradstep

@@ -4,10 +4,12 @@
 
 #include <string_view>
 
-/// The version of these headers. docs/versioning.md says what a change of each number means. CMakeLists.txt
-/// takes the version from here.
+/// Version of these headers, the first number. docs/versioning.md says what a change of each number means.
+/// CMakeLists.txt takes the version from here.
 #define GRADSTEP_VERSION_MAJOR 0
+/// Version of these headers, the second number.
 #define GRADSTEP_VERSION_MINOR 1
+/// Version of these headers, the third number.
 #define GRADSTEP_VERSION_PATCH 0
 /// One number to compare with: 10000 * major + 100 * minor + patch, so 1.2.3 is 10203.
 #define GRADSTEP_VERSION \

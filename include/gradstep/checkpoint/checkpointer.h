@@ -12,51 +12,61 @@
 
 namespace gradstep {
 
+/// Where a Checkpointer saves, and how much it keeps.
 struct CheckpointerOptions {
-  std::string output_dir{};
-  int64_t keep = 3;  // newest ones; the best is kept besides. 0: all
+  std::string output_dir{};  ///< folder of the run
+  int64_t keep = 3;          ///< newest checkpoints, besides the best one; 0: all
 };
 
+/// What else a save writes.
 struct SaveRequest {
-  bool best = false;  // it is the best so far: exempt from retention, and best.safetensors is written too
-  bool export_model = false;  // model.safetensors too
+  bool best = false;          ///< it is the best so far: it is kept, and best.safetensors is written too
+  bool export_model = false;  ///< model.safetensors is written too
 };
 
-// What became of a save.
+/// What became of a save.
 struct SaveOutcome {
-  int64_t update = 0;
-  uint64_t bytes = 0;        // on disk, exports included
-  double seconds = 0;        // from save() to durable
-  double stall_seconds = 0;  // that save() took of it
-  std::string error{};       // empty: it is durable; else one line, as CheckpointError says it
-  bool best = false;         // as asked
-  bool diverged = false;     // the error: a tensor of the model is not finite, so nothing may be saved
+  int64_t update = 0;        ///< updates applied when save() was called
+  uint64_t bytes = 0;        ///< on disk, exports included
+  double seconds = 0;        ///< from save() until it was durable
+  double stall_seconds = 0;  ///< of these, the seconds that save() blocked the caller
+  std::string error{};       ///< empty: it is durable; else one line, as CheckpointError says it
+  bool best = false;         ///< SaveRequest::best
+  bool diverged = false;     ///< the error: a tensor of the model is not finite, so nothing may be saved
 };
 
+/// Saves the state of a run in the background. save() blocks the caller only while it copies the state in
+/// memory; a thread writes it. Threads: one at a time may call it.
 class Checkpointer {
  public:
-  // The file system must outlive it. Removes temporary folders that a killed run left behind. REQUIRES: the
-  // caller holds the lock of the output folder.
+  /// Saves into options.output_dir. The file system must outlive it. Removes temporary folders that a killed
+  /// run left behind, as tidy_checkpoints() does. REQUIRES: the caller holds the lock of the output folder
+  /// (OutputDir). Throws CheckpointError.
   Checkpointer(FileSystem& file_system, CheckpointerOptions options);
-  ~Checkpointer();  // waits
+  /// Waits for the save in flight.
+  ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  // Waits for the save in flight, copies the state (tensors into memory that is kept for the next time;
-  // synchronises the device) and returns; a thread writes it. Exports (best.safetensors, model.safetensors,
-  // each with its -ema.safetensors twin where the state has averages) come first, then the checkpoint, then
-  // retention. Reports named in state.report_positions that lie in the output folder are synced
-  // before the checkpoint appears. Errors are kept for outcomes(); none is thrown. One thread may call these.
+  /// Waits for the save in flight, copies the state and returns; a thread writes the copy. Synchronises the
+  /// device. The memory of the copy is kept for the next time; if there is no memory for a copy, the caller
+  /// waits for the writing.
+  ///
+  /// The exports come first (best.safetensors and model.safetensors, each with its -ema.safetensors twin if
+  /// the state has averages), then the checkpoint, then the deletion of old ones. Reports that
+  /// state.report_positions names in the output folder are synced before the checkpoint appears. Throws
+  /// nothing: outcomes() has the errors.
   void save(const TrainState& state, const SaveRequest& request = {});
-  // A state that was read from this folder need not be written there again: a save() of it makes the exports
-  // only.
+  /// Notes that this state was read from the folder and need not be written there again: a save() of it makes
+  /// the exports only.
   void note_saved(const TrainState& state);
-  // Until nothing is in flight.
+  /// Waits for the save in flight.
   void wait();
+  /// True while the thread writes.
   [[nodiscard]] bool in_flight() const;
-  // Those that ended since the last call, in order.
+  /// The saves that ended since the last call, in order.
   [[nodiscard]] std::vector<SaveOutcome> outcomes();
-  // Seconds the slowest recent save took; before the first one, nothing.
+  /// Seconds that the slowest of the last saves took; nothing before the first one.
   [[nodiscard]] std::optional<double> save_seconds() const;
 
  private:

@@ -5,23 +5,27 @@
 
 namespace gradstep {
 
+/// The folder of one run, locked while this lives.
 class OutputDir {
  public:
+  /// What the folder is for.
   enum class Use {
-    kNew,   // for a new run: a folder that holds one is refused
-    kGoOn,  // to go on with the run that it holds, if it holds one
+    kNew,   ///< a new run: a folder that has a run is refused
+    kGoOn,  ///< to go on with the run that it has, or a new run if it has none
   };
 
-  // Creates the folder and locks it. Throws ConfigError when another process has it (naming pid and host),
-  // when it holds a run already (kNew), when it holds files that are not a run's, or when it cannot be
-  // created.
+  /// Creates the folder and locks it with flock(). Throws ConfigError if another process has locked it
+  /// (naming pid and host), if it has a run already (kNew), if it has files that do not belong to a run, or
+  /// if it cannot be created.
   explicit OutputDir(std::string path, Use use = Use::kNew);
-  // Unlocks; removes a folder that it created when nothing was written into it.
+  /// Unlocks the folder. Removes a folder that it created if nothing was written into it.
   ~OutputDir();
   OutputDir(const OutputDir&) = delete;
   OutputDir& operator=(const OutputDir&) = delete;
 
+  /// The path as given.
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// The path of a file in the folder.
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
@@ -30,7 +34,7 @@ class OutputDir {
   bool created_ = false;  // by us, so it is ours to remove while empty
 };
 
-// runs/<dataset>-<model>-<yyyymmdd-hhmmss>, local time.
+/// The folder of a run that gets no other: runs/DATASET-MODEL-YYYYMMDD-HHMMSS, local time.
 [[nodiscard]] std::string default_output_dir(const std::string& dataset, const std::string& model);
 
 }  // namespace gradstep

@@ -13,67 +13,77 @@
 
 namespace gradstep {
 
-/// Some samples: of a micro-batch, a window or an evaluation batch. All tensors have n rows, one a sample.
+/// Some samples: those of a micro-batch, a window or an evaluation batch. Each tensor has n rows, one for
+/// each sample.
 struct Batch {
   at::Tensor inputs;                           ///< (n, ...), as stored: bytes for pictures
   at::Tensor targets;                          ///< (n, ...) of any type; undefined if the task needs none
   std::map<std::string, at::Tensor> extras{};  ///< (n, ...) each: a mask, weights, a second input
 
+  /// n, the number of samples.
   [[nodiscard]] int64_t size() const { return inputs.defined() ? inputs.size(0) : 0; }
-  /// Rows [first, first + count) of every tensor; shares memory.
+  /// Rows [first, first + count) of every tensor. Shares memory, as torch.Tensor.narrow does.
   [[nodiscard]] Batch narrow(int64_t first, int64_t count) const;
-  /// Every tensor on `device`.
+  /// A batch whose tensors are on `device`. Does not wait for the device.
   [[nodiscard]] Batch to(at::Device device) const;
 };
 
-/// Throws DataError naming the tensor and both counts unless every tensor of the batch has `expected` rows.
+/// Throws DataError, naming the tensor and both counts, unless every tensor of the batch has `expected` rows.
 void check_rows(const Batch& batch, int64_t expected);
 
 /// What the inputs of a data set are.
-enum class SampleKind { kOther, kPictures, kTokens };
-
-/// What a model must know to be built for a data set.
-struct DatasetSpec {
-  std::string name;                  ///< "fashion-mnist"
-  std::vector<int64_t> input_shape;  ///< of one sample: {28, 28}
-  int64_t num_classes = 0;           ///< of targets that are class indices; 0: the targets are something else
-  SampleKind kind = SampleKind::kOther;
-  int64_t vocab_size = 0;  ///< of inputs that are tokens; 0: they are something else
+enum class SampleKind {
+  kOther,     ///< numbers of any other kind
+  kPictures,  ///< pictures, as bytes
+  kTokens     ///< token numbers
 };
 
-/// What a data set may draw random numbers from when it gathers. A sample's augmentation must be a function
-/// of the draw and its number alone: then it is the same after a resume, with any number of workers and
-/// ranks.
+/// What a model must know about a data set to be built for it.
+struct DatasetSpec {
+  std::string name;                      ///< "fashion-mnist"
+  std::vector<int64_t> input_shape;      ///< of one sample: {28, 28}
+  int64_t num_classes = 0;               ///< if targets are class indices; 0: they are something else
+  SampleKind kind = SampleKind::kOther;  ///< what the inputs are
+  int64_t vocab_size = 0;                ///< if inputs are tokens; 0: they are something else
+};
+
+/// What a data set draws its random numbers from when it gathers. The augmentation of a sample must depend on
+/// the draw and the number of the sample alone: then it is the same after a resume, and with any number of
+/// workers and ranks.
 struct Draw {
-  uint64_t seed = 0;
-  int64_t epoch = 0;
+  uint64_t seed = 0;      ///< of the run
+  int64_t epoch = 0;      ///< from 0
   bool training = false;  ///< false: evaluation, which augments nothing
 
   /// A seed for the random numbers of sample `id`, such as for std::mt19937_64.
   [[nodiscard]] uint64_t sample_seed(int64_t id) const;
 };
 
+/// Samples numbered from 0. TensorDataset keeps them in memory; derive from Dataset for data that does not
+/// fit, or that augments. Threads: any number may call a data set at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  /// What a model must know about the data.
   [[nodiscard]] virtual const DatasetSpec& spec() const = 0;
+  /// The number of samples, at least 1.
   [[nodiscard]] virtual int64_t size() const = 0;
   /// Copies the samples `ids` (n, int64, contiguous, on the CPU, each in [0, size())) into a new batch of n
   /// rows, in that order. Random numbers come from `draw`, never from a generator of the process. Threads:
   /// any number may call it at once.
   [[nodiscard]] virtual Batch gather(const at::Tensor& ids, const Draw& draw = {}) const = 0;
-  // A short text that differs when the content does (hash over all bytes); may take milliseconds, computed
-  // once.
+  /// A short text that differs if the content differs: a hash over all bytes. The first call may take
+  /// milliseconds. A resume refuses data with another fingerprint.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 };
 
-/// A data set held in memory. Its tensors are contiguous, on the CPU, of any type, and not changed any more
-/// by their owner. gather copies bytes in the calling thread only, and draws nothing.
+/// A data set in memory. Its tensors are contiguous, on the CPU and of any type, and their owner does not
+/// change them any more. gather() copies bytes in the calling thread and draws no random numbers.
 class TensorDataset final : public Dataset {
  public:
-  /// inputs (N, ...), targets (N, ...). If spec.num_classes is above 0, targets are int64 class indices.
-  /// Throws DataError naming the row when one lies outside [0, num_classes), when counts differ, or when
-  /// there is no sample at all.
+  /// inputs (N, ...), targets (N, ...) or undefined. If spec.num_classes is above 0, targets are int64 class
+  /// indices. Throws DataError naming the row if a target lies outside [0, num_classes), and if counts
+  /// differ, a tensor is not contiguous and on the CPU, or there is no sample.
   TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor targets);
   /// The same with extras, (N, ...) each.
   TensorDataset(DatasetSpec spec, Batch samples);
@@ -89,10 +99,11 @@ class TensorDataset final : public Dataset {
   mutable std::string fingerprint_;
 };
 
-// The samples `ids` of another data set, renumbered from 0 in that order.
+/// Some samples of another data set, renumbered from 0. PyTorch: torch.utils.data.Subset.
 class SubsetDataset final : public Dataset {
  public:
-  // REQUIRES: ids (n) int64, contiguous, on the CPU, each in [0, parent->size()); n >= 1.
+  /// The samples `ids` of `parent`, in that order. REQUIRES: ids (n) int64, contiguous, on the CPU, each in
+  /// [0, parent->size()); n >= 1.
   SubsetDataset(std::shared_ptr<const Dataset> parent, at::Tensor ids);
   [[nodiscard]] const DatasetSpec& spec() const override { return parent_->spec(); }
   [[nodiscard]] int64_t size() const override;
@@ -106,32 +117,35 @@ class SubsetDataset final : public Dataset {
   mutable std::string fingerprint_;
 };
 
-// Training and evaluation part of a data set.
+/// The training part and the evaluation part of a data set.
 struct DatasetPair {
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> test;
+  std::shared_ptr<const Dataset> train;  ///< to learn from
+  std::shared_ptr<const Dataset> test;   ///< to evaluate on; null: nothing is evaluated
 };
 
-// Splits `fraction` of `train` off as the evaluation part; at least one sample stays on either side. With n =
-// round(fraction * size) it is made of the samples torch.randperm(size, generator = manual_seed(seed))[:n];
-// both parts keep the order of `train`. Throws ConfigError for a fraction outside (0, 1) and for fewer than
-// two samples.
+/// Splits `fraction` of `train` off as the evaluation part. At least one sample stays on either side, and
+/// both parts keep the order of `train`. With n = round(fraction * size) the evaluation part is made of the
+/// samples torch.randperm(size, generator = manual_seed(seed))[:n]. Throws ConfigError for a fraction outside
+/// (0, 1), and for fewer than two samples.
 [[nodiscard]] DatasetPair split_validation(const std::shared_ptr<const Dataset>& train, double fraction,
                                            uint64_t seed);
 
-// Names that load_dataset takes, for help texts: "fashion-mnist", "mnist", "cifar10".
+/// The names that load_dataset() takes: "fashion-mnist", "mnist", "cifar10".
 [[nodiscard]] std::vector<std::string> dataset_names();
 
-// Folder looked into for `name` when the user gives none: the Debian package's for fashion-mnist where it is
-// installed, else data/<name>.
+/// The folder of data set `name` if the user gives none: the folder of the Debian package if it is installed
+/// (fashion-mnist), else data/NAME.
 [[nodiscard]] std::string default_data_dir(const std::string& name);
 
-// Which of the two parts to read.
-enum class Split { kTrain, kTest };
+/// One of the two parts of a data set.
+enum class Split {
+  kTrain,  ///< DatasetPair::train
+  kTest    ///< DatasetPair::test
+};
 
-// Reads one part of a data set by name; an empty data_dir means default_data_dir(name). Throws ConfigError
-// for an unknown name (with the known ones) and DataError, one line with the cure ("run gradstep fetch
-// mnist"), for a missing or broken folder.
+/// Reads one part of a data set by name. An empty data_dir means default_data_dir(name). Throws ConfigError
+/// for an unknown name, listing those known, and DataError for a missing or broken folder, with the cure
+/// ("run gradstep fetch mnist").
 [[nodiscard]] std::shared_ptr<const Dataset> load_dataset(const std::string& name,
                                                           const std::string& data_dir, Split split);
 

@@ -10,31 +10,40 @@
 
 namespace gradstep {
 
-// Each call throws std::system_error with the path in its message; none is retried except on EINTR.
+/// The disk. Programs use posix_file_system(); a test derives its own. Each call throws std::system_error
+/// with the path in its message. None is retried, except after EINTR.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Opens for writing, truncated, mode 0666 & ~umask. Returns a descriptor for write_all, sync and
-  // close_file.
+  /// Opens a file for writing, truncated, with mode 0666 & ~umask. Returns a descriptor for write_all(),
+  /// sync() and close_file().
   virtual int create(const std::string& path) = 0;
+  /// Writes all of `bytes` to the descriptor. `path` is only for the message of an error, here and in the two
+  /// calls below.
   virtual void write_all(int fd, std::string_view bytes, const std::string& path) = 0;
+  /// Makes what was written to the descriptor durable (fsync).
   virtual void sync(int fd, const std::string& path) = 0;
+  /// Closes the descriptor.
   virtual void close_file(int fd, const std::string& path) = 0;
-  // Replaces `to` atomically. A folder takes what is in it along; then nothing may be at `to`.
+  /// Renames `from` to `to` and replaces `to` atomically. A folder is moved with its content; then nothing
+  /// may be at `to`.
   virtual void rename(const std::string& from, const std::string& to) = 0;
+  /// Makes the names in a folder durable, such as after a rename.
   virtual void sync_dir(const std::string& path) = 0;
-  // Makes a file durable that somebody else wrote.
+  /// Makes a file durable that somebody else wrote.
   virtual void sync_file(const std::string& path) = 0;
+  /// Makes a folder and all folders above it, unless they exist.
   virtual void make_dirs(const std::string& path) = 0;
-  // A file, or a folder with what is in it; nothing happens where there is neither.
+  /// Removes a file, or a folder with its content. Does nothing if nothing is there.
   virtual void remove_all(const std::string& path) = 0;
-  // Names (not paths) in a folder, sorted; empty where there is no such folder.
+  /// The names (not paths) in a folder, sorted. Empty if there is no such folder.
   virtual std::vector<std::string> list(const std::string& path) = 0;
-  // Bytes a process of this user may still write there.
+  /// Bytes that a process of this user may still write on the disk of `path`.
   virtual uint64_t free_bytes(const std::string& path) = 0;
 };
 
-// The disk itself. One object for the process; it has no state.
+/// The disk itself, through POSIX calls. There is one object for the process, without state. Threads: any
+/// number may use it at once.
 [[nodiscard]] FileSystem& posix_file_system();
 
 }  // namespace gradstep

@@ -11,56 +11,69 @@
 
 namespace gradstep {
 
-// Calls come from one thread, in the order of the run. A sink that cannot write throws std::system_error.
+/// Takes the rows of a run. Derive from it for a report of your own. Calls come from one thread, in the order
+/// of the run. A sink that cannot write throws std::system_error.
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// Comes once a start, before everything else.
+  /// A run starts. Comes once, before everything else.
   virtual void begin(const RunStart& /*start*/) {}
+  /// A window was consumed.
   virtual void window(const WindowRow& row) = 0;
+  /// The model was evaluated.
   virtual void eval(const EvalRow& row) = 0;
+  /// Something else happened.
   virtual void event(const EventRow& row) = 0;
+  /// The run ended without an error. Comes last.
   virtual void end(const RunEnd& row) = 0;
-  // Makes what was written so far visible to readers of the file.
+  /// Makes what was written so far visible to those who read the file.
   virtual void flush() {}
-  // For a checkpoint: writes what is held back, and adds where the report stands, under its name.
+  /// A checkpoint is being made: writes what is held back, and adds where the report is now, under a name of
+  /// its own.
   virtual void note_position(std::map<std::string, std::string>& /*positions*/) {}
-  // Goes back to where it stood: rows of windows and evaluations since are dropped, and will come again. In
-  // the midst of a run, events stay. Returns what is lost of what was reported before, in one line; empty:
-  // nothing.
-  enum class Events { kDrop, kKeep };
+  /// What becomes of the events behind the position that rewind() goes back to.
+  enum class Events {
+    kDrop,  ///< they go too: a run was resumed, and repeats what came after its checkpoint
+    kKeep   ///< they stay: the run goes on, and each event is told once
+  };
+  /// Goes back to where note_position() was called. Rows of windows and evaluations since then are dropped;
+  /// they come again. Returns one line that says which earlier rows are missing; empty: none.
   [[nodiscard]] virtual std::string rewind(const std::map<std::string, std::string>& /*positions*/,
                                            Events /*events*/) {
     return {};
   }
-  /// What the user should know about the reports since the last call, one line each; cheap when there is
+  /// What the user should know about the reports since the last call, one line each. Cheap if there is
   /// nothing.
   [[nodiscard]] virtual std::vector<std::string> take_warnings() { return {}; }
 };
 
+/// How long the rows of a best-effort sink may wait.
 struct BestEffortOptions {
-  /// Rows that wait at most. Windows beyond are dropped, other rows beyond twice as many.
+  /// Rows that may wait in the queue. If more wait, rows of windows are dropped; if twice as many wait, all
+  /// rows are.
   size_t max_rows = 4096;
-  double batch_seconds = 0.2;  ///< that windows may wait for more
-  double close_seconds = 3;    ///< that the end of a run waits at most for the rows that are left
+  double batch_seconds = 0.2;  ///< time that rows of windows may wait for further ones
+  double close_seconds = 3;    ///< longest time that the end of a run waits for the rows that are left
 };
 
 class BestEffortSink;
 
-/// Hands each row to each of its sinks, in order.
+/// A sink that hands each row to each of its sinks, in order.
 class SinkList final : public Sink {
  public:
+  /// An empty list: rows go nowhere.
   SinkList();
+  /// Calls close().
   ~SinkList() override;
-  /// A sink that the run needs: what it throws ends the run.
+  /// Adds a sink that the run needs: an exception of it ends the run.
   void add(std::unique_ptr<Sink> sink);
-  /// A sink that can never hurt the run. It gets its rows on a thread of its own, through a bounded queue,
-  /// and nothing waits for it but close(). If it throws, it gets no more rows; if it is too slow, rows are
-  /// dropped; take_warnings() tells of both, under `name`. It may outlive the list if a call never returns,
-  /// so it must own what it uses.
+  /// Adds a sink that can never hurt the run. It gets its rows on a thread of its own, through a bounded
+  /// queue, and only close() waits for it. If it throws, it gets no more rows; if it is too slow, rows are
+  /// dropped. take_warnings() tells of both, under `name`. If one of its calls never returns, it outlives the
+  /// list, so it must own what it uses.
   void add_best_effort(const std::string& name, std::unique_ptr<Sink> sink, BestEffortOptions options = {});
-  /// Waits for the best-effort sinks, close_seconds at most. They get no more rows. The destructor does it
-  /// too, but take_warnings() tells what was lost only afterwards.
+  /// Waits for the best-effort sinks, close_seconds at most; they get no more rows. The destructor does it
+  /// too, but only after close() can take_warnings() tell what was lost.
   void close();
   void begin(const RunStart& start) override;
   void window(const WindowRow& row) override;
@@ -78,19 +91,22 @@ class SinkList final : public Sink {
   std::vector<BestEffortSink*> best_effort_;  // those among them
 };
 
+/// What a ConsoleSink prints.
 struct ConsoleOptions {
-  int64_t log_interval = 20;  // windows; 0: no window lines
-  int64_t total_updates = 0;  // for the bar and the time left
-  bool is_terminal = false;   // draw the bar, anew at most ten times a second
-  bool quiet = false;         // only the last line
-  int width = 80;             // columns of the terminal
+  int64_t log_interval = 20;  ///< windows from one line to the next; 0: no lines of windows
+  int64_t total_updates = 0;  ///< for the bar and the time left
+  bool is_terminal = false;   ///< draw a progress bar, at most ten times a second
+  bool quiet = false;         ///< only the last line
+  int width = 80;             ///< columns of the terminal
 };
 
+/// Prints the rows as lines for people, and a progress bar on a terminal.
 class ConsoleSink final : public Sink {
  public:
-  // `out` stays the caller's. Unlike other sinks it never throws: once `out` takes no more (a closed pipe, a
-  // full disk), it goes silent, so that a run does not end with its terminal. Destroying it erases the bar.
+  /// Prints to `out`, which stays the caller's. Never throws: once `out` takes no more (a closed pipe, a full
+  /// disk), it is silent, so that a run does not end with its terminal.
   ConsoleSink(std::FILE* out, ConsoleOptions options);
+  /// Erases the bar.
   ~ConsoleSink() override;
   void window(const WindowRow& row) override;
   void eval(const EvalRow& row) override;
@@ -103,23 +119,25 @@ class ConsoleSink final : public Sink {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Writes the rows as JSON lines: metrics.jsonl. docs/design.md section 5 lists the keys.
 class JsonlSink final : public Sink {
  public:
-  // Appends to `path`, whole lines only. Window rows that follow each other fast are held back for a second
-  // at most while further rows come; evaluations, events and the end are written at once, with all rows
-  // before them. end() adds {"event":"end", ...}. A write that fails throws std::system_error with the path
-  // and leaves whole lines behind.
+  /// Appends to the file at `path`, whole lines only. Rows of windows that follow each other fast are held
+  /// back for a second at most, while further rows come; evaluations, events and the end are written at once,
+  /// with all rows before them. end() adds {"event":"end", ...}. If a write fails, the call throws
+  /// std::system_error with the path, and whole lines are left in the file.
   explicit JsonlSink(const std::string& path);
+  /// Writes what is held back; an error is lost.
   ~JsonlSink() override;
   void window(const WindowRow& row) override;
   void eval(const EvalRow& row) override;
   void event(const EventRow& row) override;
   void end(const RunEnd& row) override;
   void flush() override;
-  // The position is the size of the file in bytes, under the file's name. Rewinding cuts what lies behind;
-  // without a position of this file it is moved aside, to <name>-1.jsonl or so. Throws CheckpointError for a
-  // position that is no number.
+  /// Notes the size of the file in bytes, under the name of the file.
   void note_position(std::map<std::string, std::string>& positions) override;
+  /// Cuts the file back to the noted size. If `positions` does not have this file, moves the file aside, to
+  /// "metrics-1.jsonl" or so. Throws CheckpointError for a position that is not a number.
   [[nodiscard]] std::string rewind(const std::map<std::string, std::string>& positions,
                                    Events events) override;
 
@@ -128,20 +146,21 @@ class JsonlSink final : public Sink {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Writes event files. Steps are updates:
+/// Writes event files for TensorBoard. Steps are updates:
 ///
-/// - `train/loss`, `train/lr`, `train/grad_norm`, `perf/samples_per_s` for each update; `train/loss_scale`
-///   unless it is 1. A skipped window makes no update and adds no point.
-/// - `val/loss`, `val/<metric>` for each evaluation, `val_ema/...` for the averaged weights.
+/// - `train/loss`, `train/lr`, `train/grad_norm`, `perf/samples_per_s` for each update, and
+///   `train/loss_scale` under fp16. A skipped window makes no update and adds no point.
+/// - `val/loss` and `val/METRIC` for each evaluation, `val_ema/...` for the averaged parameters.
 /// - `settings` and `plan` as texts.
 ///
 /// Each start writes a new file into the same folder and tells TensorBoard to drop later points, so that a
-/// run that was killed and resumed, or went back, shows each update once. Give it to
-/// SinkList::add_best_effort, so that a disk that hangs does not hold up the run.
+/// run that was killed and resumed, or that went back, shows each update once. Give it to
+/// SinkList::add_best_effort(), so that a disk that hangs does not hold up the run. PyTorch:
+/// torch.utils.tensorboard.SummaryWriter.
 class TensorBoardSink final : public Sink {
  public:
-  /// The folder is created with the first row, inside the run's folder as a rule. All calls throw
-  /// std::system_error with the path if it cannot be written.
+  /// Writes into `folder`, mostly the folder "tensorboard" of the run, which the first row creates. All calls
+  /// throw std::system_error with the path if it cannot be written.
   explicit TensorBoardSink(std::string folder);
   ~TensorBoardSink() override;
   void begin(const RunStart& start) override;

@@ -14,42 +14,45 @@
 
 namespace gradstep {
 
+/// How evaluate() works.
 struct EvaluateOptions {
   Precision precision = Precision::kFp32;  ///< autocast as in training
-  int64_t batch_size = 0;                  ///< samples; 0: as many as make good use of the device
+  int64_t batch_size = 0;                  ///< samples that go through the model at once; 0: 1000
   bool tables = true;                      ///< false: leave out metrics with a table
-  /// Called between batches; true ends the evaluation early. Empty: never.
+  /// Called before each batch; true ends the evaluation early. Empty: it is never ended.
   std::function<bool()> should_stop{};
-  /// Called with each batch's first sample number, outputs (fp32) and the batch as forward took it, on this
-  /// rank. Empty: not.
+  /// Called after each batch of this rank with the number of its first sample, the outputs (fp32), and the
+  /// batch as forward took it. Empty: not called.
   std::function<void(int64_t first, const at::Tensor& outputs, const Batch& batch)> on_batch{};
 };
 
-/// A metric by row, such as hits by class.
+/// A metric with a value for each row, such as the accuracy of each class.
 struct MetricTable {
-  std::string name;     ///< of the metric: "accuracy"
-  std::string rows_of;  ///< "class"
-  std::vector<double> sums;
-  std::vector<double> weights;
-  std::vector<double> values;
+  std::string name;             ///< of the metric: "accuracy"
+  std::string rows_of;          ///< what a row stands for: "class"
+  std::vector<double> sums;     ///< for each row its MetricSum::sum, such as hits
+  std::vector<double> weights;  ///< for each row its MetricSum::weight, such as samples
+  std::vector<double> values;   ///< for each row its value
 };
 
-/// Over all ranks. Sums and weights are kept in fp64.
+/// What evaluate() measured over all ranks. Sums and weights are added up in fp64.
 struct EvalResult {
-  double loss = 0;  ///< the task's loss sum / its weight
-  int64_t samples = 0;
+  double loss = 0;                     ///< sum of the losses / sum of the weights
+  int64_t samples = 0;                 ///< over all ranks
   std::vector<MetricValue> metrics{};  ///< in the order of the task
-  std::vector<MetricTable> tables{};
-  bool complete = true;  ///< false: should_stop ended it
+  std::vector<MetricTable> tables{};   ///< metrics with Metric::table_of, in the order of the task
+  bool complete = true;                ///< false: should_stop ended it
 
-  /// Of the metric with this name. Throws std::out_of_range.
+  /// The value of the metric with this name. Throws std::out_of_range if there is none.
   [[nodiscard]] double at(const std::string& name) const;
 };
 
-/// Each rank takes a contiguous part, and the buffers (batch norm statistics) of rank 0, which it keeps. The
-/// module is in evaluation mode meanwhile, and each part of it in its former mode afterwards; gradients,
-/// random numbers and the training's autocast cache are not touched. If memory runs out for a batch, its size
-/// is halved. An error on one rank is an error on all. Waits for the device.
+/// Measures the loss and the metrics of a task over a data set. Each rank takes a contiguous part of the
+/// samples, and the buffers (batch norm statistics) of rank 0, which it keeps. The module is in evaluation
+/// mode meanwhile, and each part of it in its former mode afterwards. Does not touch gradients, random
+/// numbers and the autocast cache of a training forward around it. If memory runs out for a batch, batches
+/// are halved. Waits for the device. Throws what task and
+/// data set throw; an error on one rank is an error on all.
 [[nodiscard]] EvalResult evaluate(const Task& task, const Dataset& dataset, World& world,
                                   const EvaluateOptions& options = {});
 

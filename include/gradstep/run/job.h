@@ -15,71 +15,84 @@
 
 namespace gradstep {
 
-/// How long a run is. It ends at whichever bound comes first; with no bound at all, after one epoch.
+/// How long a run is. It ends at whichever bound comes first. Without epochs, max_updates and max_seconds it
+/// has one epoch.
 struct JobLength {
   std::optional<int64_t> epochs{};       ///< passes over the training data
-  std::optional<int64_t> max_updates{};  ///< applied
+  std::optional<int64_t> max_updates{};  ///< updates applied
   double max_seconds = 0;                ///< since the start of the process; 0: no limit
-  std::optional<int64_t> stop_after{};   ///< updates of this start, after which it saves and leaves
+  std::optional<int64_t> stop_after{};   ///< updates of this start; then it saves and leaves
 };
 
-/// When and by what a run is measured. Needs DatasetPair::test.
+/// When a run is evaluated, and which evaluation is the best. Needs DatasetPair::test.
 struct EvalPolicy {
-  Interval interval{1, Interval::Unit::kEpochs};
-  /// A value of EvalRow: "val_loss", "val_acc", "ema_val_loss". "auto": the first metric of the task.
+  Interval interval{1, Interval::Unit::kEpochs};  ///< how often
+  /// The value that says which evaluation is the best, under a name of EvalRow::named_values(): "val_loss",
+  /// "val_acc", "ema_val_loss". "auto": the first metric of the task that has a direction, else the loss.
   std::string best_metric = "auto";
-  int64_t early_stop_patience = 0;  ///< evaluations without a better one after which the run ends; 0: off
+  int64_t early_stop_patience = 0;  ///< the run ends after so many evaluations without a better one; 0: off
 };
 
 /// When a run saves.
 struct SavePolicy {
-  Interval interval{1, Interval::Unit::kEpochs};
-  int64_t keep = 3;             ///< newest checkpoints, besides the best one; 0: all
-  bool go_on_on_error = false;  ///< when a checkpoint cannot be written: try again at the next one
-  double grace_seconds = 0;     ///< from a stop to the kill; 0: not known
+  Interval interval{1, Interval::Unit::kEpochs};  ///< how often
+  int64_t keep = 3;                               ///< newest checkpoints, besides the best one; 0: all
+  bool go_on_on_error = false;  ///< if a checkpoint cannot be written: true goes on, false ends the run
+  /// Seconds between a stop and the kill that follows it. If they are few, the checkpoint is saved and
+  /// model.safetensors left out. 0: not known.
+  double grace_seconds = 0;
 };
 
-/// What else happens when a window is skipped.
-enum class Reaction { kGoOn, kStop, kRollBack };
+/// What a run does after it has skipped a window.
+enum class Reaction {
+  kGoOn,     ///< takes the next window
+  kStop,     ///< ends the run with Diverged
+  kRollBack  ///< goes back to the newest checkpoint and steps over the window
+};
 
+/// What a run does if numbers go wrong.
 struct TroublePolicy {
-  Reaction on_not_finite = Reaction::kGoOn;
-  Reaction on_spike = Reaction::kGoOn;  ///< EngineOptions::spikes says what a spike is
-  int64_t max_rollbacks = 3;
+  Reaction on_not_finite = Reaction::kGoOn;  ///< after a window that is not finite
+  Reaction on_spike = Reaction::kGoOn;       ///< after a spike; EngineOptions::spikes says what a spike is
+  int64_t max_rollbacks = 3;                 ///< the next one ends the run with Diverged
 };
 
 /// Names for the plan. Empty ones are left out.
 struct JobNames {
-  std::string dataset{};    ///< "mnist in data/mnist"
-  std::string eval_part{};  ///< "test set"
-  std::string model{};      ///< "mlp 784-256-10"
-  std::string precision_reason{};
+  std::string dataset{};           ///< "mnist in data/mnist"
+  std::string eval_part{};         ///< "test set"
+  std::string model{};             ///< "mlp 784-256-10"
+  std::string precision_reason{};  ///< why this precision
 };
 
+/// What a training run is: task, data, options, length and policies as one value. Trainer runs it.
 struct Job {
-  Task task{};         ///< on the device
+  Task task{};         ///< what to train, on the device
   DatasetPair data{};  ///< without a test set nothing is evaluated
-  /// The trainer fills in schedule.total_steps where it is 0. `seed` is that of the order and the draws, too.
+  /// How to train. If schedule.total_steps is 0, the trainer fills it in. `seed` is also the seed of the
+  /// order and the draws.
   EngineOptions engine{};
-  int64_t global_batch = 0;  ///< samples of an update over all ranks; 0: a micro-batch a rank
-  EpochOrder order{};        ///< empty: shuffled by the seed
-  int64_t epoch_size = 0;    ///< numbers in `order`; 0: the size of the training data
-  int64_t num_workers = 1;   ///< threads that gather windows ahead; 0: none
-  JobLength length{};
-  EvalPolicy eval{};
-  SavePolicy save{};
-  TroublePolicy trouble{};
+  int64_t global_batch = 0;   ///< samples of an update, over all ranks; 0: one micro-batch for each rank
+  EpochOrder order{};         ///< of the samples; empty: shuffled by the seed
+  int64_t epoch_size = 0;     ///< numbers in `order`; 0: the size of the training data
+  int64_t num_workers = 1;    ///< threads that gather windows ahead; 0: none
+  JobLength length{};         ///< when the run ends
+  EvalPolicy eval{};          ///< when it is evaluated
+  SavePolicy save{};          ///< when it saves
+  TroublePolicy trouble{};    ///< what it does if numbers go wrong
   bool accept_drift = false;  ///< resume although data, seed, length or a setting that is kRefused differ
 
-  JobNames names{};
-  /// What checkpoints keep of this run. Empty: what follows from the engine options.
+  JobNames names{};  ///< for the plan
+  /// The settings that checkpoints keep and a resume compares. Empty: those that follow from the engine
+  /// options.
   Settings settings{};
-  /// What model files keep beside the weights, such as the sizes from which the module is built again.
+  /// What model files keep beside the weights, such as the sizes that a reader needs to build the module
+  /// again.
   std::map<std::string, std::string> model_settings{};
 };
 
-/// The settings that a checkpoint of this job keeps: job.settings, or if that is empty, seed, optimizer,
-/// schedule, precision and micro-batch under the names that the program's flags have.
+/// The settings that a checkpoint of this job keeps: job.settings or, if that is empty, seed, optimizer,
+/// schedule, precision and micro-batch under the names that the flags of `gradstep train` have.
 [[nodiscard]] Settings settings_of(const Job& job);
 
 }  // namespace gradstep

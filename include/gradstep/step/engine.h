@@ -20,131 +20,152 @@
 
 namespace gradstep {
 
-/// The loss scale of fp16 training. Its trajectory equals that of torch.amp.GradScaler, down to a floor of 1.
+/// The loss scale of fp16 training. It moves as that of torch.amp.GradScaler, but not below 1.
 struct GradScalerOptions {
-  double init_scale = 65536.0;
-  double growth_factor = 2.0;
-  double backoff_factor = 0.5;
+  double init_scale = 65536.0;     ///< the scale of the first window
+  double growth_factor = 2.0;      ///< times the scale, after `growth_interval` finite updates
+  double backoff_factor = 0.5;     ///< times the scale, after a window that is not finite
   int64_t growth_interval = 2000;  ///< finite updates in a row before the scale grows
 };
 
 /// Which windows count as a spike of the loss or of the gradient norm.
 struct SpikeOptions {
-  /// Standard deviations (a thousandth of the mean at the least) above the mean; 0: off.
+  /// A value is a spike if it is more than so many standard deviations above the mean. The deviation counts
+  /// as at least a thousandth of the mean. 0: off.
   double z_score = 0;
-  /// Values that mean and deviation are taken over; none is judged before that many.
+  /// Mean and deviation are those of the last so many values. No value is judged before there are so many.
   int64_t window = 128;
 };
 
-/// What the spikes are measured against, oldest first; part of a checkpoint.
+/// The values that the next window is judged by, oldest first. Part of a checkpoint.
 struct SpikeHistory {
-  std::vector<double> losses{};
-  std::vector<double> grad_norms{};
+  std::vector<double> losses{};      ///< of the last SpikeOptions::window windows
+  std::vector<double> grad_norms{};  ///< likewise
+  /// Equal if both fields are equal.
   bool operator==(const SpikeHistory&) const = default;
 };
 
+/// How an engine trains.
 struct EngineOptions {
-  OptimizerOptions optimizer{};
-  /// Makes an optimizer of your own; optimizer.groups still holds. Empty: the kind that `optimizer` names.
+  OptimizerOptions optimizer{};  ///< which optimizer, and the groups of parameters
+  /// Makes an optimizer of your own; `optimizer.groups` still holds. Empty: the kind that `optimizer` names.
   OptimizerFactory make_optimizer{};
-  LrSchedule schedule{};
-  Precision precision = Precision::kFp32;
-  GradScalerOptions scaler{};  ///< used by fp16 only
-  /// Samples that go through the model at once; changes memory and speed, not the update. A task that is not
-  /// divisible takes its whole window at once.
+  LrSchedule schedule{};                   ///< the learning rate of each update
+  Precision precision = Precision::kFp32;  ///< of the forward pass
+  GradScalerOptions scaler{};              ///< used by fp16 only
+  /// Samples that go through the model at once. It changes memory and speed, not the update. A task that is
+  /// not divisible takes its whole window at once.
   int64_t micro_batch = 32;
-  double clip_grad = 0;             ///< global norm; 0: off
-  int64_t max_skips_in_a_row = 20;  ///< then StepReport::diverged
-  uint64_t seed = 0;                ///< of the windows' random numbers
-  double ema_decay = 0;             ///< moving average of the parameters; 0: off
-  SpikeOptions spikes{};            ///< a window whose loss or norm is one is skipped
+  double clip_grad = 0;             ///< largest global norm, as torch.nn.utils.clip_grad_norm_; 0: no clip
+  int64_t max_skips_in_a_row = 20;  ///< after so many StepReport::diverged is true
+  uint64_t seed = 0;                ///< of the random numbers in forward passes, such as dropout
+  double ema_decay = 0;             ///< of a moving average of the parameters; 0: no average
+  SpikeOptions spikes{};            ///< a window whose loss or gradient norm is a spike is skipped
 };
 
-/// Throws ConfigError naming the option for a value that makes no sense.
+/// Throws ConfigError naming the option if a value makes no sense.
 void validate(const EngineOptions& options);
 
-/// What the engine must remember between updates, besides parameters, moments and scale.
+/// What an engine counts.
 struct EngineCounters {
-  int64_t windows = 0;         ///< consumed
-  int64_t updates = 0;         ///< applied
+  int64_t windows = 0;         ///< windows consumed
+  int64_t updates = 0;         ///< updates applied
   int64_t skipped_total = 0;   ///< windows that changed nothing
-  int64_t skips_in_a_row = 0;  ///< that were not finite or spikes
+  int64_t skips_in_a_row = 0;  ///< the last windows that were not finite or spikes
 };
 
-/// All of an engine but its tensors: with parameters, buffers, moments and averages, enough to go on bit for
-/// bit.
+/// The state of an engine without its tensors. Together with parameters, buffers, moments and averages it is
+/// enough to go on bit for bit.
 struct EngineState {
-  EngineCounters counters{};
-  double loss_scale = 1;
-  int64_t num_good_updates = 0;    ///< towards the scale's next growth
-  int64_t micro_batch = 0;         ///< in use: smaller than asked for after an out of memory
-  std::string first_non_finite{};  ///< in the row of skips that goes on; empty: there is none, or not known
-  SpikeHistory spikes{};
+  EngineCounters counters{};     ///< windows, updates and skips so far
+  double loss_scale = 1;         ///< of the next window; 1 unless fp16
+  int64_t num_good_updates = 0;  ///< finite updates in a row since the scale last changed
+  int64_t micro_batch = 0;       ///< in use: smaller than asked for if memory ran out
+  std::string
+      first_non_finite{};  ///< of the skips in a row so far; empty: there are none, or it is not known
+  SpikeHistory spikes{};   ///< what the next window is judged by
 };
 
-/// What a second look at a window showed.
+/// What Engine::examine() found in a window.
 struct Examination {
   std::string first_non_finite{};      ///< op and parameter; empty: all was finite
   std::vector<ModuleNorms> modules{};  ///< in the order of the parameters, as this rank sees them
 };
 
-/// Trains a task. Can be moved, not copied. One thread at a time; in a world of several ranks all of them
-/// make the same calls in the same order, and take the same decisions.
+/// Trains a task: each call of step() turns one window, which is all samples of an update, into one update.
+/// Can be moved, not copied. Threads: one at a time. If the world has several ranks, all of them make the
+/// same calls in the same order, and take the same decisions.
 class Engine {
  public:
-  /// The world must outlive the engine. Parameters of frozen groups stop requiring gradients. Throws
-  /// ConfigError for options that make no sense, for parameters to train that are not fp32 (naming the
+  /// An engine for `task`. The world must outlive it. Parameters of frozen groups stop requiring gradients.
+  /// Throws ConfigError for options that make no sense, for parameters to train that are not fp32 (naming the
   /// first), and for a module without parameters to train.
   Engine(Task task, const EngineOptions& options, World& world);
   ~Engine();
+  /// Moves the engine; only destruction and assignment may follow for the one moved from.
   Engine(Engine&&) noexcept;
+  /// Likewise.
   Engine& operator=(Engine&&) noexcept;
 
-  /// Consumes the window: `window.batch` as the data set stores it, on any device. Puts the module into
-  /// training mode. Waits for the device once, and once more in GradSync if there are several ranks. A window
-  /// whose gradients are not finite changes nothing but the scale and the counts, and a window whose weight
-  /// is 0 nothing but the counts; the report says so. Throws ConfigError for a weight that is negative or not
-  /// finite. After an exception of the task (or of tensors that do not fit) gradients are empty, buffers are
-  /// as before, autocast is off, and the same window may be given again; the other ranks throw Error. If
-  /// memory runs out on a rank, all ranks halve the micro-batch, for good, and begin the window again. If
-  /// half would be no less (one sample, or two under batch norm), or the task is not divisible, throws Error
-  /// (out of memory), and the engine is as before.
+  /// Consumes the window and makes one update of it. `window.batch` is as the data set stores it, on any
+  /// device.
+  ///
+  /// Puts the module into training mode. Waits for the device once, once more for the sum of the gradients if
+  /// there are several ranks, and once more under fp16 if spikes are looked for. If gradients are not finite,
+  /// only the scale and the counts change; if the weight of the window is 0, only the counts. The report says
+  /// so.
+  ///
+  /// If memory runs out on a rank, all ranks halve the micro-batch, for good, and begin the window again. If
+  /// half would not be less (one sample, or two under batch norm), or the task is not divisible, throws Error
+  /// (kOutOfMemory), and the engine is as before.
+  ///
+  /// Throws ConfigError for a weight that is negative or not finite, and what the task throws. After an
+  /// exception gradients are empty, buffers are as before, autocast is off, and the same window may be given
+  /// again; the other ranks throw Error.
   StepReport step(const Window& window);
 
-  /// For windows made by hand: inputs (n, ...), targets (n, ...). `epoch` only labels the report.
+  /// The same for a window of your own tensors: inputs (n, ...), targets (n, ...). `epoch` only labels the
+  /// report.
   StepReport step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch = 0);
 
-  /// Consumes the window without looking at it: parameters, moments and scale stay; it counts as skipped.
+  /// Consumes the window without a forward pass. It counts as skipped; parameters, moments and scale stay.
   StepReport step_over(const Window& window);
 
-  /// Forward and backward of the window as step() would do them now, under an observer; changes and consumes
-  /// nothing. Several times slower than an update. Needs more memory than step() does: if memory runs out,
-  /// the result only says so. With `divisor`, which is StepReport::divisor of that window, a rank may call it
-  /// alone; without, all ranks call it together.
+  /// Runs forward and backward of the window as step() would do now, under an observer that finds values that
+  /// are not finite. Changes and consumes nothing. It is several times slower than an update and needs more
+  /// memory; if memory runs out, the result only says so. With `divisor`, which is the StepReport::divisor of
+  /// that window, a rank may call it alone; without it, all ranks call it together.
   [[nodiscard]] Examination examine(const Window& window, std::optional<double> divisor = {});
 
-  /// False if step() threw when the parameters had moved already: the state belongs to no window then.
+  /// False if step() threw after it had begun to change the parameters: the state belongs to no window then,
+  /// and must not be saved.
   [[nodiscard]] bool is_whole() const;
+  /// Counters, scale, micro-batch and history. Waits for the device. capture_engine() adds the tensors.
   [[nodiscard]] EngineState state() const;
-  /// Takes over counters, scale, micro-batch and history; the tensors are the caller's to copy, into what
-  /// optimizer().parameters(), optimizer().state(), averages() and the module's buffers name.
+  /// Takes counters, scale, micro-batch and history over. The caller copies the tensors:
+  /// optimizer().parameters(), optimizer().state(), averages() and the buffers of the module.
+  /// restore_engine() does all of it.
   void restore(const EngineState& state);
 
-  /// Learning rate of the next update.
+  /// The learning rate of the next update.
   [[nodiscard]] double next_lr() const;
+  /// Windows, updates and skips so far.
   [[nodiscard]] const EngineCounters& counters() const;
-  /// As given, but for the micro-batch, which is the one in use.
+  /// The options as given, except for micro_batch, which is the one in use.
   [[nodiscard]] const EngineOptions& options() const;
+  /// The task as given.
   [[nodiscard]] const Task& task() const;
+  /// The optimizer with its parameters and its state.
   [[nodiscard]] const Optimizer& optimizer() const;
-  /// Parameters that rest: their group is frozen, or they require no gradient.
+  /// The parameters that do not train: their group is frozen, or they require no gradient.
   [[nodiscard]] const NamedTensors& frozen() const;
-  /// The moving averages by the parameters' names; they share memory with the engine. Empty if
+  /// The moving averages under the names of the parameters. They share memory with the engine. Empty if
   /// EngineOptions::ema_decay is 0. PyTorch: torch.optim.swa_utils.AveragedModel with
   /// get_ema_multi_avg_fn(decay).
   [[nodiscard]] NamedTensors averages() const;
   /// Begins the averages anew, as copies of the parameters.
   void reset_averages();
+  /// The device of the parameters.
   [[nodiscard]] at::Device device() const;
 
  private:
@@ -153,11 +174,13 @@ class Engine {
   std::unique_ptr<Impl> impl_;
 };
 
-/// While it lives, the parameters of the engine hold the moving averages, bit for bit, and the averages hold
-/// the parameters: to evaluate the averages, or to write them to a file. Does nothing without averages.
+/// Swaps the parameters of an engine with their moving averages, bit for bit, while it lives: to evaluate the
+/// averages, or to write them to a file. Does nothing without averages.
 class AveragesGuard {
  public:
+  /// Swaps parameters and averages. The engine must outlive the guard.
   explicit AveragesGuard(Engine& engine);
+  /// Swaps them back.
   ~AveragesGuard();
   AveragesGuard(const AveragesGuard&) = delete;
   AveragesGuard& operator=(const AveragesGuard&) = delete;

@@ -8,32 +8,41 @@
 
 namespace gradstep {
 
-enum class LrShape { kCosine, kLinear, kConstant };
+/// How the learning rate goes on after the warm-up.
+enum class LrShape {
+  kCosine,   ///< half a cosine from `peak` down to `min`
+  kLinear,   ///< a line from `peak` down to `min`
+  kConstant  ///< stays at `peak`
+};
 
-/// "cosine", "linear", "constant".
+/// "cosine", "linear" or "constant".
 [[nodiscard]] std::string to_string(LrShape shape);
-// Throws ConfigError for a text that is not "cosine", "linear" or "constant".
+/// Reads "cosine", "linear" or "constant". Throws ConfigError for any other text.
 [[nodiscard]] LrShape parse_lr_shape(const std::string& text);
 
+/// The learning rate of each update: a linear warm-up, then a shape, or a function of your own. PyTorch:
+/// torch.optim.lr_scheduler, but without a state.
 struct LrSchedule {
-  LrShape shape = LrShape::kCosine;
-  double peak = 1e-3;
-  double min = 0;            // unused by kConstant
-  int64_t warmup_steps = 0;  // updates
-  int64_t total_steps = 0;   // updates; unused by kConstant
+  LrShape shape = LrShape::kCosine;  ///< after the warm-up
+  double peak = 1e-3;                ///< learning rate at the end of the warm-up
+  double min = 0;                    ///< learning rate at the end; unused by kConstant
+  int64_t warmup_steps = 0;          ///< updates; 0: no warm-up
+  int64_t total_steps = 0;           ///< updates, warm-up included; unused by kConstant
 
-  /// Learning rate of update k, from 1. Takes the place of everything above. It must depend on k alone: the
-  /// engine asks more than once, and a run that goes on asks for the update that comes next.
+  /// Gives the learning rate of an update, from 1, and takes the place of everything above. It must depend on
+  /// the number of the update alone: the engine asks more than once, and a resumed run asks for the update
+  /// that comes next.
   std::function<double(int64_t update)> function{};
 
-  /// Learning rate of update k (from 1): peak*k/w up to w, then the shape; min from total_steps on (peak if
-  /// constant). REQUIRES: k >= 1. Warm-up is tested first: (w, T) = (1, 1) gives peak, (0, 1) gives min.
-  /// Throws ConfigError if a function of your own gives a negative number or one that is not finite.
+  /// The learning rate of update k, from 1. With w = warmup_steps and T = total_steps it is peak * k / w up
+  /// to w, then the shape, and min from T on (peak if constant). Warm-up is tested first: (w, T) = (1, 1)
+  /// gives peak, and (0, 1) gives min. REQUIRES: k >= 1. Throws ConfigError if a function of your own gives a
+  /// negative number or one that is not finite.
   [[nodiscard]] double at(int64_t k) const;
 };
 
-/// Throws ConfigError when values make no schedule: w > T, negative numbers, min above peak, or no T where
-/// the shape needs one. A function of your own is not asked.
+/// Throws ConfigError if the values make no schedule: more warm-up than updates, negative numbers, min above
+/// peak, or no total_steps for a cosine or a line. Does not check a function of your own.
 void validate(const LrSchedule& schedule);
 
 }  // namespace gradstep

@@ -17,7 +17,7 @@
 namespace gradstep {
 
 /// Parameters that train differently from the rest. A parameter belongs to the first group whose pattern
-/// matches its name, and to no group if none does.
+/// matches its name, and to no group if no pattern does. PyTorch: the param_groups of an optimizer.
 struct ParamGroup {
   /// Matches the whole name of a parameter, as named_parameters() spells it: `*` stands for any number of
   /// characters, dots included, `?` for one character. "embed.*", "*.bias", "layers.?.weight".
@@ -25,18 +25,19 @@ struct ParamGroup {
   double lr_factor = 1;                  ///< times the learning rate of the schedule
   std::optional<double> weight_decay{};  ///< in place of OptimizerOptions::weight_decay
   bool frozen = false;                   ///< no update, no decay, no moments, no average
+  /// Equal if all fields are equal.
   bool operator==(const ParamGroup&) const = default;
 };
 
-/// Reads groups from text: "embed.*:lr=0.1,wd=0; head.*:frozen". A semicolon separates groups, a colon a
-/// pattern from its settings, a comma settings: `lr=` a factor, `wd=` a weight decay, or `frozen` alone.
-/// Empty text gives no group. Throws ConfigError naming the group that it cannot read.
+/// Reads groups from text: "embed.*:lr=0.1,wd=0; head.*:frozen". Semicolons separate groups. A group is a
+/// pattern, a colon, and settings separated by commas: `lr=` with a factor, `wd=` with a weight decay, or
+/// `frozen` alone. Empty text gives no group. Throws ConfigError naming the group that it cannot read.
 [[nodiscard]] std::vector<ParamGroup> parse_param_groups(const std::string& text);
 
-/// A parameter that an optimizer trains, with all that its group says settled.
+/// A parameter that an optimizer trains, with what its group says about it.
 struct TrainedParameter {
-  std::string name{};
-  at::Tensor tensor{};
+  std::string name{};       ///< as named_parameters() spells it
+  at::Tensor tensor{};      ///< the parameter itself, fp32
   double lr_factor = 1;     ///< times the learning rate that Optimizer::step() is given
   bool decays = false;      ///< false for vectors and scalars, unless OptimizerOptions::decay_all
   double weight_decay = 0;  ///< 0 unless it decays
@@ -44,28 +45,35 @@ struct TrainedParameter {
 
 /// Parameters sorted into those that train and those that rest.
 struct GroupedParameters {
-  std::vector<TrainedParameter> trained{};
-  NamedTensors frozen{};
+  std::vector<TrainedParameter> trained{};  ///< in the order of the parameters
+  NamedTensors frozen{};                    ///< likewise
 };
 
 /// True if `pattern` matches all of `name`: see ParamGroup::pattern.
 [[nodiscard]] bool matches(const std::string& pattern, const std::string& name);
 
-/// The index of the first group that `name` belongs to; nothing if it belongs to none.
+/// The index of the group that parameter `name` belongs to, which is the first that matches; nothing if it
+/// belongs to none.
 [[nodiscard]] std::optional<size_t> group_of(const std::string& name, const std::vector<ParamGroup>& groups);
 
-enum class OptimizerKind { kAdamW, kSgd };
+/// The optimizers that gradstep brings, both by ATen's fused kernels.
+enum class OptimizerKind {
+  kAdamW,  ///< torch.optim.AdamW (Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019)
+  kSgd     ///< torch.optim.SGD, with momentum
+};
 
+/// Which optimizer trains, and how. The learning rate comes from LrSchedule.
 struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::kAdamW;
-  /// AdamW: decoupled (torch.optim.AdamW); SGD: added to the gradient (torch.optim.SGD).
+  OptimizerKind kind = OptimizerKind::kAdamW;  ///< which optimizer
+  /// AdamW shrinks each parameter by lr * weight_decay of itself (decoupled); SGD adds weight_decay times the
+  /// parameter to its gradient. Parameters with one dimension or none do not decay, unless `decay_all`.
   double weight_decay = 1e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double momentum = 0.9;             ///< SGD
-  bool nesterov = false;             ///< SGD
-  bool decay_all = false;            ///< decay parameters with one dimension or none too
+  double beta1 = 0.9;                ///< AdamW: decay of the mean of the gradients
+  double beta2 = 0.999;              ///< AdamW: decay of the mean of their squares
+  double eps = 1e-8;                 ///< AdamW: added to the denominator
+  double momentum = 0.9;             ///< SGD; 0: none
+  bool nesterov = false;             ///< SGD: Nesterov momentum
+  bool decay_all = false;            ///< parameters with one dimension or none decay too
   std::vector<ParamGroup> groups{};  ///< the first that matches a parameter holds for it
 };
 
@@ -74,30 +82,32 @@ struct OptimizerOptions {
 /// momentum.
 void validate(const OptimizerOptions& options);
 
-/// Applies the groups to the parameters; one that requires no gradient is frozen in any group. Throws
-/// ConfigError for a pattern that matches no parameter (naming near ones), for a group whose parameters all
-/// belong to earlier groups, for a weight decay that reaches no parameter of its group, and if no parameter
-/// trains.
+/// Applies the groups to the parameters. A parameter that requires no gradient is frozen, whatever its group
+/// says. Throws ConfigError for a pattern that matches no parameter (naming near ones), for a group whose
+/// parameters all belong to earlier groups, for a weight decay that reaches no parameter of its group, and if
+/// no parameter trains.
 [[nodiscard]] GroupedParameters apply_groups(const NamedTensors& parameters, const OptimizerOptions& options);
 
-/// What the engine and the checkpoints need of an optimizer. Derive from it to bring your own, and hand
-/// EngineOptions::make_optimizer a function that makes it.
+/// Turns gradients into changed parameters: what the engine and the checkpoints need of an optimizer. Derive
+/// from it to bring your own, and set EngineOptions::make_optimizer to a function that makes it. PyTorch:
+/// torch.optim.Optimizer.
 class Optimizer {
  public:
-  /// The tensors stay the caller's. Names are unique, and a shared tensor is listed once.
+  /// Trains `parameters`. The tensors stay the caller's. Names are unique, and a shared tensor is listed
+  /// once.
   explicit Optimizer(std::vector<TrainedParameter> parameters);
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update from the parameters' .grad with learning rate lr, times each parameter's lr_factor. Leaves a
-  /// parameter without a gradient alone, its state too. If found_inf (0-dim fp32, on the device of the
-  /// parameters) is 1, changes nothing. Should not wait for the device.
+  /// Makes one update from the .grad of each parameter, with learning rate `lr` times the lr_factor of the
+  /// parameter. Leaves a parameter without a gradient as it is, and its state too. If found_inf (0-dim fp32,
+  /// on the device of the parameters) is 1, changes nothing. Should not wait for the device.
   virtual void step(double lr, const at::Tensor& found_inf) = 0;
 
-  /// All that step() remembers, named "<parameter>.<what>", in a fixed order. The tensors share memory with
-  /// the optimizer: a checkpoint reads them, and a resume copies into them. Number, names, shapes and types
-  /// never change.
+  /// All that step() remembers, in a fixed order. Names are "PARAMETER.WHAT", such as "fc1.weight.exp_avg".
+  /// The tensors share memory with the optimizer: a checkpoint reads them, and a resume copies into them.
+  /// Number, names, shapes and types never change.
   [[nodiscard]] virtual NamedTensors state() const = 0;
 
   /// Bytes of state().
@@ -105,7 +115,7 @@ class Optimizer {
 
   /// The parameters it trains, with their names; frozen ones are not among them.
   [[nodiscard]] const NamedTensors& parameters() const { return named_; }
-  /// The same parameters, in the same order, with what their groups say.
+  /// The same parameters, in the same order, with what their groups say about them.
   [[nodiscard]] const std::vector<TrainedParameter>& trained() const { return trained_; }
 
  private:
@@ -116,8 +126,9 @@ class Optimizer {
 /// Makes an optimizer over the parameters that train.
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(std::vector<TrainedParameter> parameters)>;
 
-/// The optimizer that options.kind names. Its state is "<parameter>.exp_avg", ".exp_avg_sq" and ".step"
-/// (0-dim fp32), or ".momentum_buffer" (nothing without momentum).
+/// Makes the optimizer that options.kind names. AdamW remembers "PARAMETER.exp_avg", ".exp_avg_sq" and
+/// ".step" (0-dim fp32), SGD ".momentum_buffer", or nothing without momentum. REQUIRES: validate(options)
+/// throws nothing.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(std::vector<TrainedParameter> parameters,
                                                         const OptimizerOptions& options);
 

@@ -8,20 +8,25 @@
 
 namespace gradstep {
 
-enum class Precision { kFp32, kBf16, kFp16 };
+/// What the forward pass computes in. Parameters, gradients and moments stay fp32.
+enum class Precision {
+  kFp32,  ///< no autocast
+  kBf16,  ///< autocast to bfloat16
+  kFp16   ///< autocast to float16, with a loss scale (GradScalerOptions)
+};
 
-// "fp32", "bf16", "fp16"
+/// "fp32", "bf16" or "fp16".
 [[nodiscard]] std::string to_string(Precision precision);
-// Throws ConfigError for any other text.
+/// Reads "fp32", "bf16" or "fp16". Throws ConfigError for any other text.
 [[nodiscard]] Precision parse_precision(const std::string& text);
 
-// Autocast for one device type on this thread, as Python's torch.autocast: off for kFp32. Restores the former
-// state and clears the cache of cast weights when the outermost guard leaves, also by
-// exception.
+/// Turns autocast on for one device type on this thread while it lives, or off for kFp32. Its destructor
+/// restores the former state, and that of the outermost guard clears the cache of cast weights. PyTorch:
+/// torch.autocast.
 class AutocastGuard {
  public:
-  // cache: keep casts of parameters for the guard's time. Evaluation passes false, so that it cannot touch
-  // the cache of a training forward it may stand in.
+  /// With `cache`, casts of parameters are kept while the guard lives. Evaluation passes false, so that it
+  /// does not touch the cache of a training forward around it.
   AutocastGuard(c10::DeviceType device, Precision precision, bool cache = true);
   ~AutocastGuard();
   AutocastGuard(const AutocastGuard&) = delete;
@@ -34,21 +39,26 @@ class AutocastGuard {
   c10::ScalarType former_dtype_;
 };
 
-enum class Matmul { kTorch, kOneDnn };
+/// The library that computes large fp32 matrix products on a CPU.
+enum class Matmul {
+  kTorch,  ///< LibTorch's choice
+  kOneDnn  ///< oneDNN, which LibTorch brings along
+};
 
-// "torch", "onednn"
+/// "torch" or "onednn".
 [[nodiscard]] std::string to_string(Matmul matmul);
-// Throws ConfigError for any other text.
+/// Reads "torch" or "onednn". Throws ConfigError for any other text.
 [[nodiscard]] Matmul parse_matmul(const std::string& text);
 
-// Whether this libtorch has oneDNN's linear kernel.
+/// True if this LibTorch has the linear kernel of oneDNN.
 [[nodiscard]] bool has_onednn();
 
-// From now on, in the whole process: aten::mm and aten::addmm of fp32 CPU tensors that are large enough go to
-// oneDNN (or back to libtorch's choice). On AMD processors MKL keeps to AVX2 and oneDNN uses AVX-512, which
-// doubles the speed. Results differ from libtorch's in the last bits, and are the same from run to run. Not
-// thread-safe: call it while nothing computes.
+/// Chooses the library for aten::mm and aten::addmm of fp32 CPU tensors that are large enough, in the whole
+/// process and from now on. On AMD processors MKL keeps to AVX2 while oneDNN uses AVX-512, which doubles the
+/// speed. The results of the two differ in the last bits; those of one are the same from run to run. Threads:
+/// not safe, call it while nothing computes. Throws ConfigError for kOneDnn without has_onednn().
 void use_matmul(Matmul matmul);
+/// What use_matmul() chose last; kTorch at the start.
 [[nodiscard]] Matmul current_matmul();
 
 }  // namespace gradstep
