@@ -20,6 +20,7 @@
 #include "app/terminal.h"
 #include "app/train_command.h"
 #include "app/train_config.h"
+#include "base/allocator.h"
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/stop.h"
@@ -261,6 +262,7 @@ App& App::command(ExtraCommand command) {
 int App::run(int argc, char** argv) {
   open_missing_streams();
   ignore_write_signals();
+  keep_freed_memory();
   set_program(*parts_);
   const int exit_code = guarded(Words(argv + std::min(argc, 1), argv + argc));
   std::fflush(stdout);

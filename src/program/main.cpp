@@ -1,7 +1,6 @@
 // The entry point of the program gradstep.
 #include <cstdlib>
 
-#include "base/allocator.h"
 #include "program/recipes.h"
 
 namespace {
@@ -19,7 +18,4 @@ __attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  gradstep::keep_freed_memory();
-  return gradstep::gradstep_app().run(argc, argv);
-}
+int main(int argc, char** argv) { return gradstep::gradstep_app().run(argc, argv); }

@@ -16,6 +16,7 @@
 #include "step/ema.h"
 #include "step/engine_setup.h"
 #include "step/grad_scaler.h"
+#include "step/named_tensors.h"
 #include "step/non_finite.h"
 #include "step/spike.h"
 #include "step/window_seed.h"
@@ -25,21 +26,6 @@ namespace gradstep {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<at::Tensor> values(const NamedTensors& named) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
-  return tensors;
-}
-
-std::vector<at::Tensor> gradients(const NamedTensors& parameters) {
-  std::vector<at::Tensor> grads;
-  grads.reserve(parameters.size());
-  for (const auto& [name, parameter] : parameters) {
-    if (parameter.grad().defined()) grads.push_back(parameter.grad());
-  }
-  return grads;
-}
 
 at::Tensor scalar(double value, at::Device device) {
   return at::full({}, value, at::TensorOptions(at::kFloat).device(device));
