@@ -66,7 +66,7 @@ class Install(unittest.TestCase):
         run("cmake", "--build", self.work / "small")
         self.assertEqual(
             run(self.work / "small" / "user_program"),
-            "gradstep 0.1.0 [4, 7) aten::div with parameter layer.weight (module layer), asserts on\n",
+            "gradstep 0.1.0 [4, 7) the samples that go into aten::addmm with parameter bias (the root module), asserts on\n",
         )
         libraries = run("readelf", "-d", self.work / "small" / "user_program")
         self.assertNotIn("libcurl", libraries)
