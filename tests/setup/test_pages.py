@@ -59,7 +59,7 @@ def source(includes, *parts):
 def sources():
     """Files made of all blocks of all pages. A block that is not named here is an error, as is one that is gone."""
     recipe, minimal = blocks("README.md")
-    beginning, loop, engine, trainer, app = blocks("docs/from_a_loop.md")
+    beginning, loop, engine, trainer, app, own_state = blocks("docs/from_a_loop.md")
     (version,) = blocks("docs/versioning.md")
     return {
         "Engine and Trainer": source(
@@ -69,7 +69,12 @@ def sources():
             function("engine", beginning, engine),
             function("trainer", beginning, trainer),
         ),
-        "App": source(APP, module("ByteModel", "int64_t") + str(recipe), app),
+        "App": source(
+            APP,
+            module("ByteModel", "int64_t") + str(recipe),
+            app,
+            function("own_state", own_state, given="gradstep::Task task, int64_t stage, at::Tensor memory"),
+        ),
         "versions": str(version),
     }
 
