@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <chrono>
 #include <filesystem>
+#include <future>
+#include <thread>
 
 #include "gradstep/gradstep.h"
 #include "incident/black_box.h"
@@ -225,7 +228,7 @@ TEST(TrainerRanks, ALastSaveThatFailedEndsBoth) {
 }
 
 // With a learning rate of 0 no evaluation is better than the first: the second is the best because what
-// belonged to the first was lost. The save in between waits for the one that fails.
+// belonged to the first was lost. The save in between waits for the one that fails, and so hears of it first.
 TEST(TrainerRanks, ABestModelThatCouldNotBeWrittenIsForgottenByBoth) {
   const auto make = [](RankedRun& run) {
     run.has_test_set = true;
@@ -233,14 +236,24 @@ TEST(TrainerRanks, ABestModelThatCouldNotBeWrittenIsForgottenByBoth) {
     run.job.eval.interval = {2, Interval::Unit::kUpdates};
     run.job.save.interval = {3, Interval::Unit::kUpdates};
     run.job.save.go_on_on_error = true;
+    std::promise<void> third_window;
+    run.prepare = [&](int64_t, Rank& rank) {
+      rank.sink.on_window = [&](const WindowRow& row) {
+        if (row.step.window == 3) third_window.set_value();
+      };
+    };
     int failures_left = 1;
     HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
-      if (what == "write" && path.find("best.safetensors") != std::string::npos && failures_left-- > 0)
-        throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
+      if (what != "write" || path.find("best.safetensors") == std::string::npos || failures_left-- <= 0)
+        return;
+      third_window.get_future().wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
     });
     run.disk = &disk;
     run.run();
     run.disk = &posix_file_system();
+    run.prepare = {};
   };
   RankedRun one(1);
   make(one);

@@ -20,7 +20,10 @@ class RecordingSink final : public Sink {
     if (on_eval) on_eval(row);
   }
   void event(const EventRow& row) override { events.push_back(row); }
-  void end(const RunEnd& row) override { ends.push_back(row); }
+  void end(const RunEnd& row) override {
+    ends.push_back(row);
+    if (on_end) on_end(row);
+  }
   void flush() override { ++num_flushes; }
 
   std::vector<WindowRow> windows;
@@ -31,6 +34,7 @@ class RecordingSink final : public Sink {
   // Called in the midst of the run, for a test that wants to interfere.
   std::function<void(const WindowRow&)> on_window;
   std::function<void(const EvalRow&)> on_eval;
+  std::function<void(const RunEnd&)> on_end;
 };
 
 }  // namespace gradstep::testing
