@@ -8,11 +8,13 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/out_of_memory.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
@@ -45,8 +47,6 @@ class Loader::Impl {
         windows_per_epoch_(sampler_.windows_per_epoch()),
         handed_out_(start),
         claimed_(start) {
-    TORCH_CHECK(dataset_->size() == sampler_.num_samples(), "Loader: the sampler is for ",
-                sampler_.num_samples(), " samples, the data set has ", dataset_->size());
     TORCH_CHECK(options_.num_workers >= 0 && options_.num_prefetch >= 1, "Loader: bad options");
     TORCH_CHECK(start.epoch >= 0 && start.index >= 0 && start.index < windows_per_epoch_ && start.number >= 0,
                 "Loader: start lies outside the epoch");
@@ -180,7 +180,22 @@ class Loader::Impl {
   }
 
   void resolve(SharedOrder& order) const {
-    std::call_once(order.once, [&] { order.ids = sampler_.epoch_order(order.epoch); });
+    std::call_once(order.once, [&] {
+      at::Tensor ids = sampler_.epoch_order(order.epoch);
+      check_ids(ids, order.epoch);
+      order.ids = std::move(ids);
+    });
+  }
+
+  void check_ids(const at::Tensor& ids, int64_t epoch) const {
+    const int64_t size = dataset_->size();
+    const std::span<const int64_t> all(ids.const_data_ptr<int64_t>(), static_cast<size_t>(ids.numel()));
+    for (const int64_t id : all) {
+      if (id >= 0 && id < size) continue;
+      throw DataError("the order of epoch " + std::to_string(epoch + 1) + " has sample " +
+                      std::to_string(id) + ", but the data set has the samples 0 to " +
+                      std::to_string(size - 1) + "; correct the order that the sampler was given");
+    }
   }
 
   [[nodiscard]] Window make_window(const Position& position,

@@ -240,7 +240,6 @@ TEST(LoaderTiming, L5IdleThreadsUseNoProcessor) {
 }
 
 TEST(Loader, RefusesNonsense) {
-  EXPECT_THROW(Loader(numbered(10), Sampler(11, 2, 0), {}), c10::Error);
   EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {}, {.epoch = 0, .index = 5, .number = 5}),
                c10::Error);
   EXPECT_THROW(Loader(numbered(10), Sampler(10, 2, 0), {.num_prefetch = 0}), c10::Error);
@@ -315,6 +314,35 @@ TEST(Loader, RowsThatAreMissingAreRefused) {
   } catch (const DataError& error) {
     EXPECT_NE(std::string(error.what()).find("4 samples has 3 rows of targets"), std::string::npos)
         << error.what();
+  }
+}
+
+TEST_P(LoaderWorkers, AnOrderOfOnesOwnMayRepeatSamplesAndLeaveThemOut) {
+  const auto data = std::make_shared<NumberedDataset>(10);
+  const EpochOrder order = [](int64_t epoch) { return at::arange(6, at::kLong) * (epoch + 1) % 4; };
+  Loader loader(data, Sampler(6, 4, order), {.num_workers = GetParam()});
+  EXPECT_TRUE(loader.next().ids.equal(at::tensor({0, 1, 2, 3}, at::kLong)));
+  EXPECT_TRUE(loader.next().ids.equal(at::tensor({0, 1}, at::kLong)));
+  EXPECT_TRUE(loader.next().ids.equal(at::tensor({0, 2, 0, 2}, at::kLong)));
+  Loader longer(data, Sampler(20, 20, [](int64_t) { return at::arange(20, at::kLong) % 10; }),
+                {.num_workers = GetParam()});
+  EXPECT_EQ(longer.next().ids.numel(), 20);
+}
+
+TEST_P(LoaderWorkers, AnOrderWithASampleThatIsNotThereIsRefused) {
+  for (const int64_t id : {10, -1}) {
+    const EpochOrder order = [id](int64_t epoch) { return at::full({4}, epoch == 0 ? 3 : id, at::kLong); };
+    Loader loader(std::make_shared<NumberedDataset>(10), Sampler(4, 4, order), {.num_workers = GetParam()});
+    (void)loader.next();
+    try {
+      (void)loader.next();
+      ADD_FAILURE() << "no exception";
+    } catch (const DataError& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "the order of epoch 2 has sample " + std::to_string(id) +
+                    ", but the data set has the samples 0 to 9; correct the order that "
+                    "the sampler was given");
+    }
   }
 }
 
