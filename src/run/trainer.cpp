@@ -55,7 +55,8 @@ void Trainer::Impl::begin() {
   reporter_->tell([&](Sink& sinks) { sinks.begin(setup_.run_start(resumed_from_)); });
   rewind_reports(Sink::Events::kDrop);
   for (const Event& first : first_events_) event(first);
-  clock_.start(resumed_ ? resumed_->seconds : 0);
+  facts_.seconds = resumed_ ? resumed_->seconds : 0;
+  clock_.start(facts_.seconds);
   // Killed before the next one, it goes on from here.
   if (is_fork_) save(/*export_model=*/false, setup_.world);
 }
@@ -84,11 +85,13 @@ bool Trainer::Impl::save_due() const {
 }
 
 void Trainer::Impl::fetch() {
-  if (window_ || eval_due() || save_due() || nothing_left() || start_is_over() || stop_->requested()) return;
+  if (own_failure_ || window_ || eval_due() || save_due() || nothing_left() || start_is_over() ||
+      stop_->requested())
+    return;
   try {
     window_ = loader_->next();
   } catch (...) {
-    fetch_failure_ = std::current_exception();
+    own_failure_ = std::current_exception();
   }
 }
 
@@ -97,7 +100,7 @@ void Trainer::Impl::look_around() {
                   .time_is_over = time_is_over(),
                   .stop = stop_->requested() ? std::optional(stop_->reason()) : std::nullopt,
                   .lost_best = saver_->take_lost_best(),
-                  .failed = saver_->has_failed() || !reporter_->is_whole() || fetch_failure_ != nullptr},
+                  .failed = saver_->has_failed() || !reporter_->is_whole() || own_failure_ != nullptr},
                  setup_.device, setup_.world);
   // Its weights are gone: the next evaluation is the best again.
   if (facts_.lost_best) run_.best.forget(*facts_.lost_best);
@@ -105,7 +108,7 @@ void Trainer::Impl::look_around() {
   together([&] {
     reporter_->throw_failure();
     saver_->throw_failure();
-    if (fetch_failure_) std::rethrow_exception(fetch_failure_);
+    if (own_failure_) std::rethrow_exception(own_failure_);
   });
 }
 
@@ -113,7 +116,13 @@ void Trainer::Impl::consume(const Window& window) {
   clock_.data_ready();
   changed_ = true;
   const SteppedOver* known = run_.stepped_over_at(setup_.engine.counters().windows + 1);
-  WindowRow row{.step = known ? setup_.engine.step_over(window) : setup_.engine.step(window)};
+  WindowRow row;
+  try {
+    row.step = known ? setup_.engine.step_over(window) : setup_.engine.step(window);
+  } catch (...) {  // perhaps on this rank alone
+    own_failure_ = std::current_exception();
+    return;
+  }
   if (known) {
     row.step.loss = known->loss;
     row.step.grad_norm = known->grad_norm;

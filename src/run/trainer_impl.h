@@ -85,7 +85,7 @@ class Trainer::Impl {
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::optional<Window> window_;       // to come
-  std::exception_ptr fetch_failure_;   // why there is none
+  std::exception_ptr own_failure_;     // of the loader or of a window; all ranks hear of it in look_around()
   std::optional<TrainState> resumed_;  // without tensors
   std::string resumed_from_;
   std::vector<Event> first_events_;  // that resume() leaves for the sinks

@@ -56,6 +56,8 @@ struct Engine::Impl {
   void shrink_micro_batch(const Window& window, const Passes& passes, StepReport& report);
   void judge(const Passes& passes, StepReport& report);
   void read_back(const Passes& passes, StepReport& report);
+  double share_loss(double own, bool failed);
+  [[noreturn]] void throw_other_failed() const;
   void note_update();
   void note_skip(const Window& window, StepReport& report);
   void zero_grad();
@@ -75,6 +77,7 @@ struct Engine::Impl {
   SpikeDetector spikes;
   EngineCounters counters;
   bool is_whole = true;
+  bool owes_loss = false;        // the other ranks wait for this one's loss
   double host_scale;             // mirror of the scaler's scale
   std::string first_non_finite;  // of the current row of skips
   at::Tensor norm;               // 0-dim fp32: of this update
@@ -116,6 +119,7 @@ StepReport Engine::Impl::step(const Window& window) {
     }
     report.micro_batch = micro_batch_for(window);
     report.num_micro_batches = static_cast<int64_t>(passes.loss_sums.size());
+    owes_loss = true;
 
     // Unscale, norm, and what they say about the window.
     std::vector<at::Tensor> grads = gradients(optimizer.parameters());
@@ -137,6 +141,7 @@ StepReport Engine::Impl::step(const Window& window) {
         read_back(passes, report);
     }
   } catch (...) {
+    if (owes_loss) (void)share_loss(0, /*failed=*/true);
     drop();
     if (is_whole) options.micro_batch = micro_batch_before;
     throw;
@@ -206,10 +211,7 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
 bool Engine::Impl::reduce(Passes& passes) {
   const SyncStatus worst = grad_sync->finish(passes.status);
   if (passes.error) std::rethrow_exception(passes.error);
-  if (worst == SyncStatus::kFailed) {
-    throw Error(ExitCode::kUnexpected, "another rank failed in window " +
-                                           std::to_string(counters.windows + 1) + "; its own error says why");
-  }
+  if (worst == SyncStatus::kFailed) throw_other_failed();
   if (worst == SyncStatus::kOutOfMemory) drop();
   return worst == SyncStatus::kComplete;
 }
@@ -250,22 +252,42 @@ void Engine::Impl::read_back(const Passes& passes, StepReport& report) {
     report.grad_norm = norm.item<double>();
     is_finite = found_inf.item<float>() == 0;
     host_scale = scaler.scale();
-    loss_sum = sum_over_ranks(loss_sum, device, world);
+    loss_sum = share_loss(loss_sum, /*failed=*/false);
   } else {
     const std::vector<at::Tensor>& sums = passes.loss_sums;
     at::Tensor loss = (sums.empty() ? at::zeros_like(norm) : at::stack(sums)).sum(at::kDouble);
-    world.all_reduce_sum(loss);
+    at::Tensor both = at::stack({loss, at::zeros_like(loss)});
+    owes_loss = false;
+    world.all_reduce_sum(both);
     const at::Tensor scale = scaler.enabled() ? scaler.scale_tensor() : at::ones_like(norm);
     const at::Tensor numbers =
-        at::stack({loss, norm.to(at::kDouble), found_inf.to(at::kDouble), scale.to(at::kDouble)}).cpu();
+        at::stack({both[0], norm.to(at::kDouble), found_inf.to(at::kDouble), scale.to(at::kDouble), both[1]})
+            .cpu();
     const double* number = numbers.const_data_ptr<double>();
     loss_sum = number[0];
     report.grad_norm = number[1];
     is_finite = number[2] == 0;
     host_scale = number[3];
+    if (number[4] > 0) throw_other_failed();
   }
   report.loss = loss_sum / report.divisor;
   report.outcome = is_finite ? StepOutcome::kApplied : StepOutcome::kNotFinite;
+}
+
+// The sum of the ranks' losses. It also tells them of a rank that failed after the exchange of gradients.
+double Engine::Impl::share_loss(double own, bool failed) {
+  owes_loss = false;
+  if (world.size() == 1) return own;
+  at::Tensor both = at::tensor({own, failed ? 1.0 : 0.0}, at::kDouble).to(device);
+  world.all_reduce_sum(both);
+  both = both.cpu();
+  if (!failed && both[1].item<double>() > 0) throw_other_failed();
+  return both[0].item<double>();
+}
+
+void Engine::Impl::throw_other_failed() const {
+  throw Error(ExitCode::kUnexpected, "another rank failed in window " + std::to_string(counters.windows + 1) +
+                                         "; its own error says why");
 }
 
 void Engine::Impl::note_update() {
@@ -304,14 +326,16 @@ Examination Engine::Impl::examine_as(const Window& window, double loss_scale, do
   zero_grad();
   NamedTensors watched = optimizer.parameters();
   watched.insert(watched.end(), parameters.frozen.begin(), parameters.frozen.end());
+  struct DropAtEnd {
+    ~DropAtEnd() { impl.drop(); }
+    Impl& impl;
+  } drop_at_end{*this};
   const NonFiniteFinder finder(watched);
   const Passes passes = accumulate(window, loss_scale / divisor, nullptr);
   if (passes.error) std::rethrow_exception(passes.error);
   if (passes.status == SyncStatus::kOutOfMemory)
     return {.first_non_finite = "not known: there was no memory for a second look"};
-  Examination seen{.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
-  drop();
-  return seen;
+  return {.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
 }
 
 void Engine::Impl::drop() {

@@ -288,5 +288,40 @@ TEST(TrainerRanks, AFolderWithoutRoomEndsBothBeforeTheFirstWindow) {
   for (const auto& rank : run.ranks) EXPECT_EQ(rank->num_forwards, 0);
 }
 
+// Sums gradients up until it fails.
+class FailingOptimizer final : public Optimizer {
+ public:
+  FailingOptimizer(std::vector<TrainedParameter> parameters, int64_t fails_at)
+      : Optimizer(std::move(parameters)), fails_at_(fails_at) {}
+  void step(double lr, const at::Tensor& /*found_inf*/) override {
+    if (++num_steps_ == fails_at_) own_error();
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, tensor] : parameters()) at::Tensor(tensor).sub_(tensor.grad() * lr);
+  }
+  [[nodiscard]] NamedTensors state() const override { return {}; }
+
+ private:
+  int64_t fails_at_;
+  int64_t num_steps_ = 0;
+};
+
+TEST(TrainerRanks, AnErrorOfOneOptimizerEndsBoth) {
+  for (const double z_score : {0.0, 6.0}) {  // with spikes the loss is shared before the optimizer's step
+    RankedRun run;
+    run.job.engine.spikes.z_score = z_score;
+    run.prepare = [](int64_t number, Rank& rank) {
+      rank.job.engine.make_optimizer = [number](std::vector<TrainedParameter> parameters) {
+        return std::make_unique<FailingOptimizer>(std::move(parameters), number == 1 ? 4 : -1);
+      };
+    };
+    run.run();
+    expect_same_errors(run, ExitCode::kUnexpected);
+    EXPECT_EQ(run.ranks[1]->error, "the user's own");
+    EXPECT_THAT(run.ranks[0]->error, HasSubstr("failed"));
+    // A state in the midst of an update is not saved. Where the loss is shared first, rank 0 made the update.
+    EXPECT_EQ(run.newest().engine.counters.windows, z_score == 0 ? 2 : 4);
+  }
+}
+
 }  // namespace
 }  // namespace gradstep::testing
