@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "base/out_of_memory.h"
+#include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/data/loader.h"
 #include "model/mode_guard.h"
@@ -27,26 +28,29 @@ class Sums {
     values_ = at::zeros({size}, at::TensorOptions(at::kDouble).device(device));
   }
 
-  void add(const at::Tensor& outputs, const Batch& batch) {
-    values_[kSamples].add_(static_cast<double>(batch.size()));
+  // What a batch adds.
+  [[nodiscard]] at::Tensor of(const at::Tensor& outputs, const Batch& batch) const {
+    at::Tensor values = at::zeros_like(values_);
     const at::Tensor loss = task_.loss_sum(outputs, batch);
     const double weight = weight_of(task_, batch);
-    values_[kLoss].add_(loss);
-    values_[kWeight].add_(weight);
+    values[kSamples] = static_cast<double>(batch.size());
+    values[kLoss].copy_(loss);
+    values[kWeight] = weight;
     int64_t first = kMetrics;
     for (const Metric* metric : metrics_) {
       const int64_t num_rows = metric->num_rows;
       if (metric->measure) {
         const MetricSum sum = metric->measure(outputs, batch);
         check(*metric, sum);
-        values_.narrow(0, first, num_rows).add_(sum.sum.reshape({num_rows}));
-        values_.narrow(0, first + num_rows, num_rows).add_(sum.weight.reshape({num_rows}));
+        values.narrow(0, first, num_rows).copy_(sum.sum.reshape({num_rows}));
+        values.narrow(0, first + num_rows, num_rows).copy_(sum.weight.reshape({num_rows}));
       } else {
-        values_[first].add_(loss);
-        values_[first + 1].add_(weight);
+        values[first].copy_(loss);
+        values[first + 1] = weight;
       }
       first += 2 * num_rows;
     }
+    return values;
   }
 
   // To be added up over ranks.
@@ -97,17 +101,19 @@ class Sums {
 struct Measured {
   at::Tensor outputs;  // fp32 where they are numbers with a point
   Batch batch;
+  at::Tensor sums;
 };
 
 // Samples first to end; nothing where memory ran out for more than one. The failed try's memory is free then.
-std::optional<Measured> forward_within_memory(const Task& task, const Dataset& dataset, int64_t first,
-                                              int64_t end, at::Device device) {
+std::optional<Measured> measure_within_memory(const Task& task, const Dataset& dataset, const Sums& sums,
+                                              int64_t first, int64_t end, at::Device device) {
   try {
     const Batch stored = dataset.gather(at::arange(first, end));
     check_rows(stored, end - first);
-    Measured measured{.outputs = {}, .batch = prepared(task, stored.to(device))};
+    Measured measured{.outputs = {}, .batch = prepared(task, stored.to(device)), .sums = {}};
     measured.outputs = task.forward(measured.batch);
     if (measured.outputs.is_floating_point()) measured.outputs = measured.outputs.to(at::kFloat);
+    measured.sums = sums.of(measured.outputs, measured.batch);
     return measured;
   } catch (const std::exception& error) {
     if (end - first == 1 || !is_out_of_memory(error)) throw;
@@ -141,12 +147,12 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
         return;
       }
       const int64_t end = std::min(first + batch_size, part.end);
-      const std::optional<Measured> measured = forward_within_memory(task, dataset, first, end, device);
+      const std::optional<Measured> measured = measure_within_memory(task, dataset, sums, first, end, device);
       if (!measured) {
         batch_size = std::max<int64_t>((end - first) / 2, 1);
         continue;
       }
-      sums.add(measured->outputs, measured->batch);
+      sums.values().add_(measured->sums);
       if (options.on_batch) options.on_batch(first, measured->outputs, measured->batch);
       first = end;
     }
@@ -154,7 +160,7 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   together(measure_part, device, world);
   world.all_reduce_sum(sums.values());
   EvalResult result = sums.result();
-  result.complete = complete;
+  result.complete = sum_over_ranks(complete ? 0 : 1, device, world) == 0;
   return result;
 }
 

@@ -251,5 +251,22 @@ TEST(Evaluate, NotFiniteScoresShowInTheLoss) {
   EXPECT_TRUE(std::isnan(evaluate(echo_task(), data, solo()).loss));
 }
 
+TEST(Evaluate, MemoryThatRunsOutInTheLossHalvesTheBatchToo) {
+  torch::nn::Sequential net = small_classifier();
+  Task task = classification_task(net, {.num_classes = 3});
+  const auto data = std::make_shared<TensorDataset>(
+      DatasetSpec{.name = "toy", .input_shape = {4}, .num_classes = 3},
+      (at::arange(44, at::kFloat) * 0.37).sin().view({11, 4}), at::arange(11).remainder(3));
+  const EvalResult whole = evaluate(task, *data, solo());
+  task.loss_sum = [loss = task.loss_sum](const at::Tensor& outputs, const Batch& batch) {
+    if (batch.size() > 3) throw std::bad_alloc();
+    return loss(outputs, batch);
+  };
+  const EvalResult pieces = evaluate(task, *data, solo());
+  EXPECT_EQ(pieces.samples, 11);
+  EXPECT_NEAR(pieces.loss, whole.loss, 1e-6);
+  EXPECT_EQ(pieces.metrics, whole.metrics);
+}
+
 }  // namespace
 }  // namespace gradstep::testing
