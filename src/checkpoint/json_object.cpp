@@ -199,6 +199,17 @@ std::vector<double> JsonObject::finites(const std::string& key) const {
   return result;
 }
 
+std::vector<std::string> JsonObject::text_list(const std::string& key) const {
+  const json& list = member(*this, value_of(value_), key);
+  if (!list.is_array()) fail(key, "expected a list, found " + kind_of(list));
+  std::vector<std::string> result;
+  for (const json& item : list) {
+    if (!item.is_string()) fail(key, "expected texts, found " + kind_of(item));
+    result.push_back(item.get<std::string>());
+  }
+  return result;
+}
+
 std::map<std::string, std::string> JsonObject::texts(const std::string& key) const {
   const JsonObject inner = object(key);
   std::map<std::string, std::string> result;

@@ -40,6 +40,7 @@ class JsonObject {
   [[nodiscard]] std::vector<JsonObject> objects(const std::string& key) const;
   [[nodiscard]] std::vector<int64_t> integers(const std::string& key) const;  // each at least 0
   [[nodiscard]] std::vector<double> finites(const std::string& key) const;
+  [[nodiscard]] std::vector<std::string> text_list(const std::string& key) const;
   // An object of texts.
   [[nodiscard]] std::map<std::string, std::string> texts(const std::string& key) const;
 

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "base/number_text.h"
@@ -70,6 +71,7 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
                .precision = engine.options().precision,
                .matmul = current_matmul(),
                .seed = engine.options().seed};
+  for (const auto& [name, tensor] : engine.frozen()) box.frozen.push_back(name);
   if (window.ids.defined()) {
     const at::Tensor ids = window.ids.cpu().contiguous();
     box.ids.assign(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
@@ -127,17 +129,17 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
     }
   }
   OneOfWorld world(box.rank);
-  const auto groups = box.settings.find("param_groups");  // which parameters are frozen
-  Engine engine(
-      std::move(task),
-      {.optimizer = {.kind = OptimizerKind::kSgd,
-                     .momentum = 0,
-                     .groups = parse_param_groups(groups == box.settings.end() ? "" : groups->second)},
-       .schedule = {.shape = LrShape::kConstant},
-       .precision = box.precision,
-       .micro_batch = box.micro_batch,
-       .seed = box.seed},
-      world);
+  for (auto& parameter : task.module->named_parameters()) {
+    if (std::ranges::find(box.frozen, parameter.key()) != box.frozen.end())
+      parameter.value().requires_grad_(false);
+  }
+  Engine engine(std::move(task),
+                {.optimizer = {.kind = OptimizerKind::kSgd, .momentum = 0},
+                 .schedule = {.shape = LrShape::kConstant},
+                 .precision = box.precision,
+                 .micro_batch = box.micro_batch,
+                 .seed = box.seed},
+                world);
   engine.restore(box.engine);
   Window window;
   window.ids = at::tensor(box.ids, at::kLong);

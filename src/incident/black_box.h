@@ -28,9 +28,10 @@ struct BlackBox {
   // What went into it
   std::vector<int64_t> ids{};  // samples of the training part, in order, of this rank
   int64_t rank = 0;
-  int64_t total_samples = 0;  // over all ranks
-  NamedTensors model{};       // parameters and buffers as they were
-  EngineState engine{};       // as before the window; the history of the spike detector is not written
+  int64_t total_samples = 0;          // over all ranks
+  NamedTensors model{};               // parameters and buffers as they were
+  std::vector<std::string> frozen{};  // names of the parameters that rested
+  EngineState engine{};  // as before the window; the history of the spike detector is not written
   // How it was computed
   double loss = 0;
   double grad_norm = 0;

@@ -57,6 +57,7 @@ std::string black_box_json(const BlackBox& box) {
   json["scale_history"] = Json::array();
   for (const auto& [window, scale] : box.scale_history)
     json["scale_history"].push_back({{"window", window}, {"loss_scale", number(scale)}});
+  json["frozen"] = box.frozen;
   json["ids"] = box.ids;
   json["config"] = Json::object();
   for (const auto& [key, text] : box.settings) json["config"][key] = text;
@@ -91,6 +92,7 @@ void read_black_box_json(const std::string& path, const std::string& text, Black
   }
   for (const JsonObject& change : document.objects("scale_history"))
     box.scale_history.emplace_back(change.integer("window"), change.finite("loss_scale"));
+  if (document.has("frozen")) box.frozen = document.text_list("frozen");
   box.ids = document.integers("ids");
   box.settings = document.texts("config");
 }

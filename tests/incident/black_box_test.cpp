@@ -80,6 +80,7 @@ void expect_equal(const BlackBox& a, const BlackBox& b) {
   EXPECT_EQ(format_norm_table(a), format_norm_table(b));
   EXPECT_EQ(compare_with_recorded(a, {b.first_non_finite, b.modules}), kSameAsRecorded);
   EXPECT_EQ(a.ids, b.ids);
+  EXPECT_EQ(a.frozen, b.frozen);
   EXPECT_EQ(a.total_samples, b.total_samples);
   EXPECT_EQ(a.settings, b.settings);
   EXPECT_EQ(a.dataset_fingerprint, b.dataset_fingerprint);
@@ -247,6 +248,26 @@ TEST(NormTable, SaysAllAndMarksWhereItBegan) {
               HasSubstr("fc1               3.25             NaN          96  <- first\n"));
   box.modules[1] = {"fc1", 7, 1, 0};
   EXPECT_THAT(format_norm_table(box), Not(HasSubstr("<- first")));
+}
+
+TEST(BlackBox, ParametersThatRestedRestInTheReplayToo) {
+  const ScratchDir dir;
+  const auto data = samples();
+  Task task = mlp();
+  EngineOptions frozen = options(Precision::kFp32);
+  frozen.optimizer.groups = parse_param_groups("fc1.*:frozen");
+  Engine engine(task, frozen, solo());
+  {
+    const at::NoGradGuard no_grad;
+    task.module->named_parameters()["fc2.weight"][1][2] = NAN;
+  }
+  const Window window = window_of(*data, {30, 11, 29, 12, 5, 39});
+  BlackBox written = make_black_box(engine, window, engine.step(window));
+  EXPECT_EQ(written.frozen, (std::vector<std::string>{"fc1.weight", "fc1.bias"}));
+  write_black_box(posix_file_system(), dir.file("box"), written);
+  const BlackBox box = read_black_box(dir.file("box"));
+  expect_equal(box, written);
+  EXPECT_EQ(compare_with_recorded(box, replay(box, mlp_with(box.model), *data)), kSameAsRecorded);
 }
 
 }  // namespace
