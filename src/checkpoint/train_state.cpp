@@ -68,7 +68,13 @@ void restore_engine(const std::string& where, const TrainState& state, Engine& e
   copy_by_name(where, state.optimizer, moments);
   if (has_averages) copy_by_name(where, state.ema, averages);
   if (!has_averages) engine.reset_averages();
-  engine.restore(state.engine);
+  EngineState counters = state.engine;
+  // Only fp16 scales the loss. A run that goes on in fp16 begins with the scale of a new run.
+  if (state.info.precision != Precision::kFp16) {
+    counters.loss_scale = engine.state().loss_scale;
+    counters.num_good_updates = 0;
+  }
+  engine.restore(counters);
 }
 
 }  // namespace gradstep

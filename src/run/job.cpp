@@ -1,25 +1,80 @@
-// The settings of a job that nobody put into words.
+// What a job keeps of itself in checkpoints if nobody put it into words, and what makes no sense in one.
 #include "gradstep/run/job.h"
 
+#include <string>
+
 #include "base/number_text.h"
-#include "run/planner.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
+namespace {
+
+std::string yes_or_no(bool value) { return value ? "true" : "false"; }
+
+// An optimizer of one's own is known by its options only.
+std::string optimizer_name(const EngineOptions& engine) {
+  if (engine.make_optimizer) return "own";
+  return engine.optimizer.kind == OptimizerKind::kAdamW ? "adamw" : "sgd";
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw ConfigError("the job: " + what);
+}
+
+}  // namespace
+
 Settings settings_of(const Job& job) {
   if (!job.settings.empty()) return job.settings;
   const EngineOptions& engine = job.engine;
-  const std::string opt = engine.optimizer.kind == OptimizerKind::kAdamW ? "adamw" : "sgd";
+  const OptimizerOptions& optimizer = engine.optimizer;
+  const LrSchedule& schedule = engine.schedule;
   return {{"seed", std::to_string(engine.seed)},
-          {"opt", opt},
-          {"lr", shortest(engine.schedule.peak), OnResume::kWarned},
-          {"weight_decay", shortest(engine.optimizer.weight_decay), OnResume::kWarned},
+          {"order", job.order ? "own" : "shuffled"},
+          {"opt", optimizer_name(engine)},
+          {"lr", shortest(schedule.peak), OnResume::kWarned},
+          {"weight_decay", shortest(optimizer.weight_decay), OnResume::kWarned},
+          {"decay_all", yes_or_no(optimizer.decay_all), OnResume::kWarned},
+          {"param_groups", to_string(optimizer.groups)},
+          {"beta1", shortest(optimizer.beta1), OnResume::kWarned},
+          {"beta2", shortest(optimizer.beta2), OnResume::kWarned},
+          {"eps", shortest(optimizer.eps), OnResume::kWarned},
+          {"momentum", shortest(optimizer.momentum), OnResume::kWarned},
+          {"nesterov", yes_or_no(optimizer.nesterov), OnResume::kWarned},
           {"clip_grad", shortest(engine.clip_grad), OnResume::kWarned},
           {"ema", shortest(engine.ema_decay), OnResume::kWarned},
-          {"sched", to_string(engine.schedule.shape)},
-          {"warmup_steps", std::to_string(engine.schedule.warmup_steps)},
-          {"min_lr", shortest(engine.schedule.min)},
+          {"sched", schedule.function ? "own" : to_string(schedule.shape)},
+          {"warmup_steps", std::to_string(schedule.warmup_steps)},
+          {"min_lr", shortest(schedule.min)},
           {"batch_size", std::to_string(engine.micro_batch), OnResume::kWarned},
-          {"precision", to_string(engine.precision), OnResume::kWarned}};
+          {"precision", to_string(engine.precision), OnResume::kWarned},
+          {"init_scale", shortest(engine.scaler.init_scale), OnResume::kFree},
+          {"growth_factor", shortest(engine.scaler.growth_factor), OnResume::kWarned},
+          {"backoff_factor", shortest(engine.scaler.backoff_factor), OnResume::kWarned},
+          {"growth_interval", std::to_string(engine.scaler.growth_interval), OnResume::kWarned},
+          {"max_skips_in_a_row", std::to_string(engine.max_skips_in_a_row), OnResume::kFree},
+          {"spike_zscore", shortest(engine.spikes.z_score), OnResume::kWarned},
+          {"spike_window", std::to_string(engine.spikes.window), OnResume::kWarned}};
+}
+
+void validate(const Job& job) {
+  require(job.task.module && job.task.forward && job.task.loss_sum,
+          "it has no task; fill in Job::task, such as by classification_task(module)");
+  require(job.data.train != nullptr, "it has no training data; fill in Job::data");
+  require(job.data.train->size() >= 1, "its training data have no sample; give some");
+  require(job.global_batch >= 0, "an update needs 1 sample or more; correct global_batch");
+  require(job.epoch_size >= 0, "epoch_size must be 0 or more");
+  require(job.epoch_size == 0 || job.order, "epoch_size is that of an order of your own; fill in order, too");
+  require(job.num_workers >= 0, "num_workers must be 0 or more");
+  require(job.length.epochs.value_or(1) >= 1, "length.epochs must be 1 or more");
+  require(job.length.max_updates.value_or(1) >= 1, "length.max_updates must be 1 or more");
+  require(job.length.max_seconds >= 0, "length.max_seconds must be 0 or more");
+  require(job.length.stop_after.value_or(1) >= 1, "length.stop_after must be 1 or more");
+  require(job.eval.interval.value >= 0, "eval.interval must be 0 or more");
+  require(job.eval.early_stop_patience >= 0, "eval.early_stop_patience must be 0 or more");
+  require(job.save.interval.value >= 0, "save.interval must be 0 or more");
+  require(job.save.keep >= 0, "save.keep must be 0 or more");
+  require(job.save.grace_seconds >= 0, "save.grace_seconds must be 0 or more");
+  require(job.trouble.max_rollbacks >= 0, "trouble.max_rollbacks must be 0 or more");
 }
 
 }  // namespace gradstep

@@ -105,7 +105,11 @@ void RunProgress::take_over(const std::string& where, const TrainState& state, i
   num_rollbacks = state.num_rollbacks;
   scale_history = state.scale_history;
   report_positions = state.report_positions;
-  best.restore(state.last_eval, state.best_eval, state.evals_without_best);
+  // A best evaluation by another metric says nothing about this one.
+  if (setup.best_metric.name == state.best_metric)
+    best.restore(state.last_eval, state.best_eval, state.evals_without_best);
+  else
+    best.restore(state.last_eval, std::nullopt, 0);
   const Elapsed elapsed = at(state.seconds);
   restore_timer(evals, setup.job.eval.interval == state.eval_interval, state.evals_due, elapsed);
   restore_timer(saves, setup.job.save.interval == state.save_interval, state.saves_due, elapsed);

@@ -11,13 +11,10 @@ namespace gradstep {
 namespace {
 
 Job checked(Job job, int64_t world_size) {
-  if (!job.task.module || !job.task.forward || !job.task.loss_sum)
-    throw ConfigError("the job has no task; fill in Job::task, such as by classification_task(module)");
-  if (!job.data.train) throw ConfigError("the job has no training data; fill in Job::data.train");
+  validate(job);
   if (job.task.module->parameters().empty())
     throw ConfigError("the model has no parameters to train; register some with requires_grad");
   if (job.global_batch == 0) job.global_batch = job.engine.micro_batch * world_size;
-  if (job.global_batch < 1) throw ConfigError("an update needs 1 sample or more; correct Job::global_batch");
   if (!job.data.test) job.eval.interval = {};
   return job;
 }

@@ -11,6 +11,8 @@
 namespace gradstep {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
+  TORCH_CHECK(!reporter_, "Trainer::resume: the run has begun already");
+  saver_.reset();  // whatever prepare_output() found out was of a new run
   require_same_window(found);
   together([&] { take_over(found); });
 }
@@ -37,8 +39,6 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   refuse_drift(drifts, found.path, setup_.job.accept_drift);
   const int64_t asked = setup_.job.engine.micro_batch;
   run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);
-  // A best evaluation by another measure says nothing about this one.
-  if (setup_.best_metric.name != state.best_metric) run_.best.restore(state.last_eval, std::nullopt, 0);
   resumed_ = state;
   resumed_->model = resumed_->optimizer = resumed_->ema = resumed_->user.tensors = {};
   resumed_from_ = found.path;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/nearest.h"
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/optimizer.h"
 
@@ -99,6 +100,20 @@ TrainedParameter settle(const std::string& name, const at::Tensor& tensor, const
 }
 
 }  // namespace
+
+std::string to_string(const std::vector<ParamGroup>& groups) {
+  std::string text;
+  for (const ParamGroup& group : groups) {
+    text += (text.empty() ? "" : "; ") + group.pattern + ":";
+    if (group.frozen) {
+      text += "frozen";
+    } else {
+      text += "lr=" + shortest(group.lr_factor);
+      if (group.weight_decay) text += ",wd=" + shortest(*group.weight_decay);
+    }
+  }
+  return text;
+}
 
 bool matches(const std::string& pattern, const std::string& name) {
   size_t p = 0, n = 0;

@@ -1,8 +1,11 @@
-// with_averages: what stands under each name of a model once averages take the place of parameters.
+// with_averages: what stands under each name of a model once averages take the place of parameters; and the
+// scale of a run that goes on in fp16.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "gradstep/checkpoint/checkpoint.h"
+#include "support/lin.h"
+#include "support/toys.h"
 
 namespace gradstep::testing {
 namespace {
@@ -22,6 +25,28 @@ TEST(WithAverages, ParametersGoUnderAllTheirNamesAndBuffersStay) {
     EXPECT_TRUE(model[i].second.eq(expected[i].second).all().item<bool>()) << model[i].first;
   }
   EXPECT_TRUE(state.model[0].second.eq(0).all().item<bool>());  // the state keeps its own
+}
+
+TEST(TrainState, R22_ARunThatGoesOnInFp16BeginsWithTheScaleOfANewRun) {
+  Lin lin;
+  Engine fp32(lin_task(lin), plain_sgd(1), solo());
+  fp32.step(column({-2}), no_targets(1));
+  const TrainState state = capture_engine(fp32);
+  EXPECT_EQ(state.engine.loss_scale, 1);
+  Lin other;
+  EngineOptions options = plain_sgd(1);
+  options.precision = Precision::kFp16;
+  Engine fp16(lin_task(other), options, solo());
+  restore_engine("c", state, fp16);
+  EXPECT_EQ(fp16.state().loss_scale, 65536);
+  EXPECT_EQ(fp16.counters().updates, 1);
+  // The scale of fp16 itself comes back.
+  TrainState own = capture_engine(fp16);
+  own.engine.loss_scale = 8;
+  own.engine.num_good_updates = 3;
+  restore_engine("c", own, fp16);
+  EXPECT_EQ(fp16.state().loss_scale, 8);
+  EXPECT_EQ(fp16.state().num_good_updates, 3);
 }
 
 }  // namespace

@@ -91,8 +91,13 @@ struct Job {
   std::map<std::string, std::string> model_settings{};
 };
 
-/// The settings that a checkpoint of this job keeps: job.settings or, if that is empty, seed, optimizer,
-/// schedule, precision and micro-batch under the names that the flags of `gradstep train` have.
+/// The settings that a checkpoint of this job keeps: job.settings or, if that is empty, all engine options,
+/// under the names that the flags of `gradstep train` have. An optimizer, schedule or order of your own is
+/// "own".
 [[nodiscard]] Settings settings_of(const Job& job);
+
+/// Throws ConfigError naming what makes no sense in the job. Trainer calls it. The engine options are checked
+/// by Engine.
+void validate(const Job& job);
 
 }  // namespace gradstep

@@ -68,9 +68,10 @@ class Trainer {
   /// Writes checkpoints, model.safetensors and, if it evaluates, best.safetensors into output_dir, whose lock
   /// (OutputDir) the caller holds. If output_dir is empty, writes no file. Rows go to `sinks` on rank 0.
   ///
-  /// However the run ends, it leaves a checkpoint of its last whole window, except after divergence. Throws
-  /// Diverged after the last row (nothing is saved then), CheckpointError if a checkpoint cannot be written,
-  /// Error (kOutOfMemory) if one sample does not fit into memory, and what task, data set and sinks throw.
+  /// However the run ends, it leaves a checkpoint of its last whole window, unless it diverged, a sink lost
+  /// rows, or an update failed halfway. Throws Diverged after the last row (nothing is saved then),
+  /// CheckpointError if a checkpoint cannot be written, Error (kOutOfMemory) if one sample does not fit into
+  /// memory, and what task, data set and sinks throw.
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
  private:

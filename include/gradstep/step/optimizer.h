@@ -34,6 +34,9 @@ struct ParamGroup {
 /// `frozen` alone. Empty text gives no group. Throws ConfigError naming the group that it cannot read.
 [[nodiscard]] std::vector<ParamGroup> parse_param_groups(const std::string& text);
 
+/// Text that parse_param_groups() reads back to the same groups, unless a pattern has one of ":;,".
+[[nodiscard]] std::string to_string(const std::vector<ParamGroup>& groups);
+
 /// A parameter that an optimizer trains, with what its group says about it.
 struct TrainedParameter {
   std::string name{};       ///< as named_parameters() spells it

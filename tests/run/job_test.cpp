@@ -1,0 +1,155 @@
+// A job says by itself what a resume must compare, and what makes no sense in it.
+#include "gradstep/run/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+
+#include "gradstep/base/error.h"
+#include "gradstep/run/trainer.h"
+#include "support/message_of.h"
+#include "support/ranked_run.h"
+
+namespace gradstep::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Job small_job() {
+  Job job = RankedRun(1).job;
+  torch::nn::Sequential net = small_classifier();
+  job.task = classification_task(net);
+  job.data.train =
+      std::make_shared<TensorDataset>(DatasetSpec{.name = "toy", .input_shape = {4}, .num_classes = 3},
+                                      numbers({24, 4}, 0.5), at::arange(24).remainder(3));
+  return job;
+}
+
+TEST(Job, WhatMakesNoSenseIsNamed) {
+  const auto refusal = [](const std::function<void(Job&)>& change) {
+    Job job = small_job();
+    change(job);
+    return message_of<ConfigError>([&] { const Trainer trainer(job, solo()); });
+  };
+  EXPECT_THAT(refusal([](Job& job) { job.task = {}; }), HasSubstr("no task"));
+  EXPECT_THAT(refusal([](Job& job) { job.data = {}; }), HasSubstr("no training data"));
+  EXPECT_THAT(refusal([](Job& job) { job.global_batch = -1; }), HasSubstr("global_batch"));
+  EXPECT_THAT(refusal([](Job& job) { job.epoch_size = -1; }), HasSubstr("epoch_size"));
+  EXPECT_THAT(refusal([](Job& job) {
+                job.epoch_size = 10;
+                job.order = {};
+              }),
+              AllOf(HasSubstr("epoch_size"), HasSubstr("order")));
+  EXPECT_THAT(refusal([](Job& job) { job.num_workers = -1; }), HasSubstr("num_workers"));
+  EXPECT_THAT(refusal([](Job& job) { job.length.epochs = 0; }), HasSubstr("length.epochs"));
+  EXPECT_THAT(refusal([](Job& job) { job.length.max_updates = -3; }), HasSubstr("length.max_updates"));
+  EXPECT_THAT(refusal([](Job& job) { job.length.max_seconds = NAN; }), HasSubstr("length.max_seconds"));
+  EXPECT_THAT(refusal([](Job& job) { job.length.stop_after = 0; }), HasSubstr("length.stop_after"));
+  EXPECT_THAT(refusal([](Job& job) { job.eval.interval.value = -1; }), HasSubstr("eval.interval"));
+  EXPECT_THAT(refusal([](Job& job) { job.eval.early_stop_patience = -1; }), HasSubstr("early_stop_patience"));
+  EXPECT_THAT(refusal([](Job& job) { job.save.interval.value = -1; }), HasSubstr("save.interval"));
+  EXPECT_THAT(refusal([](Job& job) { job.save.keep = -1; }), HasSubstr("save.keep"));
+  EXPECT_THAT(refusal([](Job& job) { job.save.grace_seconds = -1; }), HasSubstr("grace_seconds"));
+  EXPECT_THAT(refusal([](Job& job) { job.trouble.max_rollbacks = -1; }), HasSubstr("max_rollbacks"));
+}
+
+// Every option of the engine changes the settings, so that a resume notices it.
+TEST(Job, SettingsOfAJobWithoutAnyAreItsEngineOptions) {
+  const Settings before = settings_of(small_job());
+  const auto changed = [&](const std::function<void(Job&)>& change) {
+    Job job = small_job();
+    change(job);
+    const Settings now = settings_of(job);
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (now[i].text != before.at(i).text) keys.push_back(now[i].key);
+    }
+    return keys;
+  };
+  EXPECT_THAT(changed([](Job& job) { job.engine.seed = 1; }), ElementsAre("seed"));
+  EXPECT_THAT(changed([](Job& job) { job.order = {}; }), ElementsAre("order"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.kind = OptimizerKind::kSgd; }), ElementsAre("opt"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.make_optimizer = [](auto) { return nullptr; }; }),
+              ElementsAre("opt"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.groups = parse_param_groups("*.bias:lr=0.5"); }),
+              ElementsAre("param_groups"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.decay_all = true; }), ElementsAre("decay_all"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.beta1 = 0.5; }), ElementsAre("beta1"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.beta2 = 0.5; }), ElementsAre("beta2"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.eps = 0.5; }), ElementsAre("eps"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.momentum = 0.5; }), ElementsAre("momentum"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.nesterov = true; }), ElementsAre("nesterov"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.weight_decay = 0.5; }),
+              ElementsAre("weight_decay"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.schedule.function = [](int64_t) { return 1.0; }; }),
+              ElementsAre("sched"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.schedule.shape = LrShape::kLinear; }), ElementsAre("sched"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.schedule.peak = 0.5; }), ElementsAre("lr"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.schedule.min = 0.001; }), ElementsAre("min_lr"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.schedule.warmup_steps = 3; }), ElementsAre("warmup_steps"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.clip_grad = 3; }), ElementsAre("clip_grad"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.ema_decay = 0.5; }), ElementsAre("ema"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.micro_batch = 3; }), ElementsAre("batch_size"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.precision = Precision::kBf16; }), ElementsAre("precision"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.scaler.growth_interval = 3; }),
+              ElementsAre("growth_interval"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.spikes.z_score = 3; }), ElementsAre("spike_zscore"));
+}
+
+TEST(Job, AResumeWithOtherGroupsIsRefused) {
+  RankedRun run(1);
+  run.job.length.stop_after = 3;
+  run.run();
+  ASSERT_EQ(run.ranks[0]->error, "");
+  run.job.engine.optimizer.groups = parse_param_groups("*.bias:lr=0.5");
+  run.go_on();
+  EXPECT_THAT(run.ranks[0]->error, AllOf(HasSubstr("param"), HasSubstr("*.bias:lr=0.5")));
+}
+
+TEST(Job, AnEpochMayRepeatSamplesAndLeaveThemOut) {
+  const auto make = [](RankedRun& run) {
+    run.job.epoch_size = 10;
+    run.job.order = [](int64_t epoch) { return (at::arange(10, at::kLong) * 7 + epoch) % 5; };
+    run.job.length.epochs = 4;  // of three windows
+  };
+  RankedRun whole(1);
+  make(whole);
+  whole.run();
+  ASSERT_EQ(whole.ranks[0]->error, "");
+  EXPECT_EQ(whole.ranks[0]->end->update, 12);
+  EXPECT_EQ(whole.ranks[0]->end->samples, 40);
+  RankedRun run(1);
+  make(run);
+  run.job.length.stop_after = 5;
+  run.run();
+  run.job.length.stop_after.reset();
+  run.go_on();
+  EXPECT_TRUE(same_bytes(run.ranks[0]->weights(), whole.ranks[0]->weights()));
+}
+
+TEST(Job, AnOutputFolderThatWasLookedAtBeforeAResumeIsLookedAtAgain) {
+  RankedRun run(1);
+  run.job.length.stop_after = 3;
+  run.run();
+  const ScratchDir other;
+  const std::optional<FoundCheckpoint> found = newest_checkpoint(run.out.path());
+  Job job = small_job();
+  job.length.stop_after = 1;
+  job.accept_drift = true;
+  Trainer trainer(job, solo());
+  (void)trainer.prepare_output(posix_file_system(), other.path());
+  trainer.resume(*found);
+  RecordingSink sink;
+  const StopToken stop;
+  trainer.run(sink, stop, posix_file_system(), other.path());
+  EXPECT_EQ(sink.windows.size(), 1U);
+  // A run that goes on from elsewhere saves before its first window.
+  EXPECT_THAT(list_checkpoints(other.path()), ElementsAre(3, 4));
+}
+
+}  // namespace
+}  // namespace gradstep::testing
