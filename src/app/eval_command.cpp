@@ -46,7 +46,7 @@ Source open_data(const RunSettings& settings) {
   DataRecipe& recipe = settings.dataset();
   Source source{.data = {}, .name = config.dataset, .folder = {}, .part = eval_part_name(config)};
   if (config.val_fraction > 0) {
-    source.data = split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed).test;
+    source.data = split_validation(load_train(settings), config.val_fraction, config.seed).test;
   } else {
     source.data = recipe.load(Split::kTest);
   }

@@ -118,19 +118,23 @@ EngineOptions engine_options(const RunConfig& config) {
                      .window = config.spike_window}};
 }
 
+std::shared_ptr<const Dataset> load_train(const RunSettings& settings) {
+  std::shared_ptr<const Dataset> train = settings.dataset().load(Split::kTrain);
+  if (train) return train;
+  throw DataError("data set " + settings.config.dataset + ": has no training part; correct its recipe");
+}
+
 DatasetPair load_data(const RunSettings& settings) {
   const RunConfig& config = settings.config;
   DataRecipe& recipe = settings.dataset();
   if (config.val_fraction > 0) {
-    return split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed);
+    return split_validation(load_train(settings), config.val_fraction, config.seed);
   }
   // Both parts are unpacked at the same time.
   auto test = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kTest); });
   DatasetPair data;
-  data.train = recipe.load(Split::kTrain);
+  data.train = load_train(settings);
   data.test = test.get();
-  if (!data.train)
-    throw DataError("data set " + config.dataset + ": has no training part; correct its recipe");
   check_fit(config.dataset, data);
   return data;
 }

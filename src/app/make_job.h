@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct PreparedJob {
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);
 // The data that the settings name: training part and evaluation part. Throws DataError.
 [[nodiscard]] DatasetPair load_data(const RunSettings& settings);
+// The training part before anything is split off. Throws DataError if the recipe gives none.
+[[nodiscard]] std::shared_ptr<const Dataset> load_train(const RunSettings& settings);
 // {28, 28} -> "28x28"
 [[nodiscard]] std::string shape_text(const std::vector<int64_t>& shape);
 // "test set", or which part of the training set.

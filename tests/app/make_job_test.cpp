@@ -6,6 +6,7 @@
 
 #include "gradstep/base/error.h"
 #include "support/gradstep_program.h"
+#include "support/message_of.h"
 
 namespace gradstep::testing {
 namespace {
@@ -88,6 +89,25 @@ TEST(EngineOptionsOf, EverySettingArrives) {
   EXPECT_EQ(options.spikes.window, 17);
   EXPECT_EQ(engine_options({}).optimizer.kind, OptimizerKind::kAdamW);
   EXPECT_EQ(engine_options({}).spikes.z_score, 0);  // --on-spike off
+}
+
+// A recipe whose data are missing, which its author has not said.
+class NoData final : public Recipe {
+ public:
+  DatasetPair data() override { return {}; }
+  Task task(const DatasetSpec& /*spec*/) override { return {}; }
+};
+
+TEST(LoadData, WithoutATrainingPartIsRefusedWithAndWithoutAValidationPart) {
+  Catalog catalog;
+  catalog.add_recipe("mine", [] { return std::make_shared<NoData>(); });
+  for (const double val_fraction : {0.0, 0.5}) {
+    RunSettings settings(catalog);
+    settings.config.val_fraction = val_fraction;
+    EXPECT_THAT(message_of<DataError>([&] { (void)load_data(settings); }),
+                ::testing::HasSubstr("mine: has no training part"));
+    EXPECT_THROW((void)load_train(settings), DataError);  // as eval and replay ask
+  }
 }
 
 }  // namespace
