@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/command_info.h"
 #include "config/flag_table.h"
 #include "config/train_flags.h"
 #include "gradstep/base/error.h"
@@ -21,6 +22,20 @@ BoundFlag name_flag(const char* key, const char* help, const char* group, std::s
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
+}
+
+std::vector<std::string> names_of(const FlagInfo& flag) {
+  std::vector<std::string> names = flag.aliases;
+  names.insert(names.begin(), flag.key);
+  return names;
+}
+
+// Flags that are no settings of a run: those of the commands that take a recipe's flags too. Also the keys
+// under which files name the recipes, which a program without a choice has as no flags.
+bool is_reserved(const std::string& name) {
+  const auto has_name = [&](const auto& flag) { return contains(names_of(flag.info), name); };
+  return name == "help" || name == "dataset" || name == "model" || contains(names_of(config_flag()), name) ||
+         std::ranges::any_of(eval_flags(), has_name) || std::ranges::any_of(replay_flags(), has_name);
 }
 
 }  // namespace
@@ -67,10 +82,9 @@ void RunSettings::add_recipes() {
 void RunSettings::add(BoundFlag flag, const std::string& group, const std::string& model,
                       const std::string& dataset) {
   if (flag.info.group.empty()) flag.info.group = group;
+  if (!model.empty() || !dataset.empty()) refuse_taken_names(flag.info);
   Known* known = find(flag.info.key);
   if (known != nullptr) {
-    if (known->models.empty() && known->datasets.empty())
-      throw std::logic_error("flag '" + flag.info.key + "' of a recipe is one of every run already");
     known->shared.push_back(std::move(flag));
   } else {
     const auto place = place_of(flag.info.group, !model.empty() || !dataset.empty());
@@ -79,6 +93,23 @@ void RunSettings::add(BoundFlag flag, const std::string& group, const std::strin
   }
   if (!model.empty()) known->models.push_back(model);
   if (!dataset.empty()) known->datasets.push_back(dataset);
+}
+
+// Only a flag of another recipe may have the same key: the two are one flag then.
+void RunSettings::refuse_taken_names(const FlagInfo& flag) const {
+  for (const std::string& name : names_of(flag)) {
+    const std::string subject =
+        "flag '" + flag.key + "' of a recipe" + (name == flag.key ? "" : ": its alias '" + name + "'");
+    if (is_reserved(name)) throw std::logic_error(subject + " is a name that every program takes already");
+    for (const Known& known : known_) {
+      if (!contains(names_of(known.flag.info), name)) continue;
+      const bool of_recipe = !known.models.empty() || !known.datasets.empty();
+      if (of_recipe && known.flag.info.key == flag.key) continue;
+      throw std::logic_error(subject + " is one of " + (of_recipe ? "another recipe" : "every run") +
+                             " already" +
+                             (name == known.flag.info.key ? "" : ", for '" + known.flag.info.key + "'"));
+    }
+  }
 }
 
 std::vector<RunSettings::Known>::iterator RunSettings::place_of(const std::string& group, bool of_recipe) {

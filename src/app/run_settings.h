@@ -64,6 +64,8 @@ class RunSettings {
   void add_built_in();
   void add_recipes();
   void add(BoundFlag flag, const std::string& group, const std::string& model, const std::string& dataset);
+  // Throws std::logic_error for a recipe's flag with a name or alias that is taken.
+  void refuse_taken_names(const FlagInfo& flag) const;
   [[nodiscard]] std::vector<Known>::iterator place_of(const std::string& group, bool of_recipe);
   [[nodiscard]] bool applies(const Known& known) const;
   // Sets it in every recipe that has it; false: one of them does not take the text.

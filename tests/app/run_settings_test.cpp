@@ -136,16 +136,53 @@ TEST(RunSettings, AnOptionOfAModelThatIsNotChosenIsRefused) {
               HasSubstr("job.toml, line 3: own1: belongs to --model one, not to two"));
 }
 
-TEST(RunSettings, ARecipeMayNotTakeTheNameOfABuiltInFlag) {
-  class Bad final : public ModelRecipe {
-   public:
-    void flags(Flags& flags) override { flags.add("lr", lr, "Mine."); }
-    Task task(const DatasetSpec& /*spec*/) override { return {}; }
-    double lr = 0;
-  };
+// A model with one option: its key, and an alias if there is one.
+class OneFlag final : public ModelRecipe {
+ public:
+  OneFlag(std::string key, std::string alias) : key_(std::move(key)), alias_(std::move(alias)) {}
+  void flags(Flags& flags) override {
+    Flags::Entry& entry = flags.add(key_, value_, "Mine.");
+    if (!alias_.empty()) entry.alias(alias_);
+  }
+  Task task(const DatasetSpec& /*spec*/) override { return {}; }
+
+ private:
+  std::string key_, alias_;
+  double value_ = 0;
+};
+
+// What a program with these models says; empty: nothing.
+std::string complaint_about(const std::vector<std::pair<std::string, std::string>>& flags) {
   Catalog catalog;
-  catalog.add_model("bad", [] { return std::make_unique<Bad>(); });
-  EXPECT_THROW(RunSettings settings(catalog), std::logic_error);
+  for (size_t i = 0; i < flags.size(); ++i) {
+    catalog.add_model("model" + std::to_string(i),
+                      [flag = flags[i]] { return std::make_unique<OneFlag>(flag.first, flag.second); });
+  }
+  try {
+    const RunSettings settings(catalog);
+    return "";
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+}
+
+TEST(RunSettings, ARecipeMayNotTakeANameThatEveryProgramHas) {
+  for (const char* taken : {"lr", "wd", "learning_rate", "optimizer", "num_workers", "config", "help",
+                            "dataset", "model", "predictions", "json"}) {
+    EXPECT_THAT(complaint_about({{taken, ""}}), HasSubstr(std::string("flag '") + taken + "' of a recipe"));
+    EXPECT_THAT(complaint_about({{"mine", taken}}),
+                HasSubstr(std::string("flag 'mine' of a recipe: its alias '") + taken + "'"));
+  }
+  EXPECT_THAT(complaint_about({{"wd", ""}}), HasSubstr("for 'weight_decay'"));
+  EXPECT_EQ(complaint_about({{"mine", "my_own"}}), "");
+}
+
+TEST(RunSettings, RecipesMayShareAKeyButNoAlias) {
+  EXPECT_EQ(complaint_about({{"mine", "my_own"}, {"mine", "my_own"}}), "");
+  EXPECT_THAT(complaint_about({{"mine", "other"}, {"other", ""}}),
+              HasSubstr("'other' of a recipe is one of another recipe"));
+  EXPECT_THAT(complaint_about({{"other", ""}, {"mine", "other"}}),
+              HasSubstr("its alias 'other' is one of another recipe"));
 }
 
 }  // namespace
