@@ -56,4 +56,4 @@ struct ByteRecipe : gradstep::Recipe {
   }
 };
 
-int main(int argc, char** argv) { return gradstep::app_main<ByteRecipe>(argc, argv); }
+int main(int argc, char** argv) { return gradstep::app_main<ByteRecipe>(argc, argv, "bytes"); }

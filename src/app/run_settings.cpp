@@ -223,8 +223,8 @@ void RunSettings::restore(const std::string& file, const std::map<std::string, s
   if (!catalog_.has_choice()) {
     const auto found = texts.find("model");
     if (found != texts.end() && found->second != config.model) {
-      throw CheckpointError(file + ": is of the program " + found->second + ", not of " + config.model +
-                            "; use that program");
+      throw CheckpointError(file + ": is of the recipe " + found->second + ", not of " + config.model +
+                            "; use the program that wrote it");
     }
   }
   for (const auto& [key, text] : texts) {

@@ -157,7 +157,8 @@ std::string default_output_dir(const std::string& dataset, const std::string& mo
   localtime_r(&now, &local);
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
-  return "runs/" + dataset + "-" + model + "-" + text.data();
+  const std::string name = dataset == model ? model : dataset + "-" + model;
+  return "runs/" + name + "-" + text.data();
 }
 
 }  // namespace gradstep

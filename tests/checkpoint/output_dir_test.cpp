@@ -221,6 +221,8 @@ TEST(OutputDir, AFolderWithoutWriteAccessIsRefused) {
 
 TEST(DefaultOutputDir, NamesDatasetModelAndTime) {
   EXPECT_THAT(default_output_dir("mnist", "mlp"), MatchesRegex("runs/mnist-mlp-2[0-9]{7}-[0-9]{6}"));
+  // One recipe is both.
+  EXPECT_THAT(default_output_dir("bytes", "bytes"), MatchesRegex("runs/bytes-2[0-9]{7}-[0-9]{6}"));
 }
 
 }  // namespace

@@ -146,7 +146,22 @@ class OwnProgram(unittest.TestCase):
         )
         self.assertEqual(other.returncode, 4, other.stderr)
         self.assertEqual(other.stderr.count("\n"), 1)
-        self.assertIn(NAME, other.stderr)
+        self.assertIn("'bytes'", other.stderr)
+
+    def test_under_another_file_name_it_knows_its_runs(self):
+        self.done(run(*self.train("--epochs", 1, "--lr", "1e38", "--opt", "sgd", "--stop-after", 1)))
+        renamed = self.folder / "learn"
+        renamed.symlink_to(PROGRAM)
+        self.done(run("eval", self.folder / "run", program=renamed))
+        result = run(*self.train("--epochs", 1, "--lr", "1e38", "--opt", "sgd", "--resume", "auto"), program=renamed)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertTrue(result.stderr.startswith("learn: "), result.stderr)
+        box = sorted((self.folder / "run").glob("blackbox-*.safetensors"))[0]
+        self.done(run("replay", box, program=renamed))
+
+    def test_the_folder_of_a_run_has_the_name_of_the_recipe(self):
+        plan = self.done(run(*(str(each) for each in self.train("--dry-run") if each not in ("-o", self.folder / "run"))))
+        self.assertRegex(plan.stdout, r"runs/bytes-2\d{7}-\d{6}")
 
 
 class TrainerExample(unittest.TestCase):

@@ -100,7 +100,8 @@ class App {
     static_assert(std::is_base_of_v<DataRecipe, Type>);
     return add_dataset(name, [arguments...] { return std::make_unique<Type>(arguments...); });
   }
-  /// Adds a model with its data, the only one of the program: there is no --model and no --dataset then.
+  /// Adds a model with its data, the only one of the program: there is no --model and no --dataset then. Runs
+  /// record `name`, and eval and replay refuse files of a recipe with another one, so it should not change.
   template <class Type>
   App& recipe(const std::string& name) {
     static_assert(std::is_base_of_v<Recipe, Type>);
@@ -131,12 +132,12 @@ class App {
 ///
 ///     int main(int argc, char** argv) { return gradstep::app_main<MyRecipe>(argc, argv); }
 ///
-/// The name of the program in its messages is that of argv[0].
+/// Files and folders of its runs know the recipe by `recipe`, whatever the file of the program is called.
+/// Messages and help speak of the program by its file name, argv[0].
 template <class Type>
-int app_main(int argc, char** argv) {
+int app_main(int argc, char** argv, const std::string& recipe = "model") {
   const std::string path = argc > 0 ? argv[0] : "train";
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return App(name).recipe<Type>(name).run(argc, argv);
+  return App(path.substr(path.rfind('/') + 1)).recipe<Type>(recipe).run(argc, argv);
 }
 
 }  // namespace gradstep

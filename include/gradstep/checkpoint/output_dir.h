@@ -34,7 +34,8 @@ class OutputDir {
   bool created_ = false;  // by us, so it is ours to remove while empty
 };
 
-/// The folder of a run that gets no other: runs/DATASET-MODEL-YYYYMMDD-HHMMSS, local time.
+/// The folder of a run that gets no other: runs/DATASET-MODEL-YYYYMMDD-HHMMSS, local time; one name if both
+/// are the same.
 [[nodiscard]] std::string default_output_dir(const std::string& dataset, const std::string& model);
 
 }  // namespace gradstep
