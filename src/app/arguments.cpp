@@ -78,8 +78,8 @@ class Parser {
 
  private:
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
-    throw ConfigError(what + hint + (hint.empty() ? "; see" : " See") + " gradstep " + command_.name +
-                      " --help");
+    throw ConfigError(what + hint + (hint.empty() ? "; see " : " See ") + program().name + " " +
+                      command_.name + " --help");
   }
 
   // A flag at the end, "--flag=", or a flag where the value of another is due.

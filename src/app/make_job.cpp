@@ -169,7 +169,7 @@ void check_memory(double needed_bytes, int64_t free_bytes) {
               "out of memory: the run needs " +
                   bytes_text(static_cast<int64_t>(std::min(needed_bytes, kMostBytes))) +
                   " at the least, of which " + bytes_text(free_bytes) +
-                  " are free; lower --batch-size, --workers or the size of the model (--hidden)");
+                  " are free; lower --batch-size, --workers or the size of the model");
 }
 
 PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before) {

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include <filesystem>
+#include <algorithm>
 
 #include "app/make_job.h"
 #include "app/saved_run.h"
@@ -14,6 +14,11 @@
 namespace gradstep {
 namespace {
 
+bool takes_folder(const RunSettings& settings) {
+  const std::vector<FlagInfo> flags = settings.data_flags();
+  return std::ranges::find(flags, "data_dir", &FlagInfo::key) != flags.end();
+}
+
 // The part that the run trained on.
 std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const BlackBox& box) {
   const RunConfig& config = settings.config;
@@ -23,7 +28,8 @@ std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const Blac
   const std::string folder = settings.dataset().folder();
   throw DataError("data set " + config.dataset + (folder.empty() ? "" : " in " + folder) +
                   ": its samples are not those of the run (fingerprint " + train->fingerprint() +
-                  ", recorded " + box.dataset_fingerprint + "); give the run's folder with --data-dir");
+                  ", recorded " + box.dataset_fingerprint + "); give the data of the run" +
+                  (takes_folder(settings) ? " with --data-dir" : ""));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/command_info.h"
+#include "app/program.h"
 #include "config/flag_table.h"
 #include "config/train_flags.h"
 #include "gradstep/base/error.h"
@@ -205,7 +206,7 @@ std::string RunSettings::toml(const std::map<std::string, std::string>& settled)
     const auto found = settled.find(key);
     lines.emplace_back(known.flag.info, found == settled.end() ? known.flag.get() : found->second);
   }
-  return config_toml(lines, std::string(version()), std::string(git_commit()));
+  return config_toml(lines, program().name, std::string(version()), std::string(git_commit()));
 }
 
 std::map<std::string, std::string> RunSettings::rebuilding() const {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "app/program.h"
 #include "base/nearest.h"
 #include "config/config_file.h"
 #include "gradstep/base/error.h"
@@ -37,7 +38,7 @@ FromEnvironment read_environment(const Environment& environment) {
   for (const auto& [name, text] : environment) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-      result.warnings.push_back(name + " is not a variable of gradstep and is ignored" +
+      result.warnings.push_back(name + " is not a variable of " + program().name + " and is ignored" +
                                 did_you_mean(name, known));
       continue;
     }

@@ -88,9 +88,10 @@ void check_warmup(int64_t warmup_steps, int64_t total_updates) {
 }
 
 std::string config_toml(const std::vector<std::pair<FlagInfo, std::string>>& settings,
-                        const std::string& version, const std::string& git_commit) {
-  std::string text =
-      "# The settings of this run. To repeat it: gradstep train --config <this file> -o <new folder>\n";
+                        const std::string& program, const std::string& version,
+                        const std::string& git_commit) {
+  std::string text = "# The settings of this run. To repeat it: " + program +
+                     " train --config <this file> -o <new folder>\n";
   text += "# gradstep " + version + ", commit " + git_commit + "\n";
   std::string group;
   for (const auto& [info, value] : settings) {

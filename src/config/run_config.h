@@ -93,9 +93,10 @@ void validate(const RunConfig& config);
 // Throws ConfigError naming both numbers when the warm-up is longer than the run.
 void check_warmup(int64_t warmup_steps, int64_t total_updates);
 
-// The text of <output-dir>/config.toml: every setting as `key = value`, with the program's version and git
-// commit in its first lines. `train --config` reads it back to the same settings.
+// The text of <output-dir>/config.toml: every setting as `key = value`, with the name of the program and the
+// version and git commit of gradstep in its first lines. `train --config` reads it back to the same settings.
 [[nodiscard]] std::string config_toml(const std::vector<std::pair<FlagInfo, std::string>>& settings,
-                                      const std::string& version, const std::string& git_commit);
+                                      const std::string& program, const std::string& version,
+                                      const std::string& git_commit);
 
 }  // namespace gradstep

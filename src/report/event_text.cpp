@@ -58,8 +58,8 @@ std::string line_of(const SettingChanged& event) {
   return "changed: " + event.key + " was " + event.before + ", is " + event.now;
 }
 std::string line_of(const BlackBoxWritten& event) {
-  return "black box of window " + std::to_string(event.window) + ": look at it with gradstep replay " +
-         event.file;
+  return "black box of window " + std::to_string(event.window) + ": " + event.file +
+         ", for the command replay";
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
     EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory);
     EXPECT_THAT(error.what(),
                 ::testing::AllOf(::testing::HasSubstr("49.2 GB"), ::testing::HasSubstr("20.5 GB"),
-                                 ::testing::HasSubstr("--batch-size")));
+                                 ::testing::HasSubstr("--batch-size"),
+                                 ::testing::Not(::testing::HasSubstr("--hidden"))));
   }
 }
 

@@ -50,6 +50,7 @@ class OwnProgram(unittest.TestCase):
         self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
         self.assertTrue(result.stderr.startswith(NAME + ": "), result.stderr)
+        self.assertNotIn("gradstep", result.stderr.replace(str(self.folder), ""))
         for word in words:
             self.assertIn(word, result.stderr)
 
@@ -98,6 +99,7 @@ class OwnProgram(unittest.TestCase):
         self.assertEqual(result.returncode, 3, result.stderr)
         boxes = sorted((self.folder / "run").glob("blackbox-*.safetensors"))
         self.assertTrue(boxes)
+        self.assertNotIn("gradstep replay", result.stdout)
         self.assertIn("same as recorded", self.done(run("replay", boxes[0])).stdout)
 
     def test_help_names_the_options_and_the_program(self):
@@ -126,6 +128,7 @@ class OwnProgram(unittest.TestCase):
         self.done(run(*self.train("--max-steps", 3)))
         config = self.folder / "run" / "config.toml"
         self.assertIn("width = 8\n", config.read_text())
+        self.assertIn(f"To repeat it: {NAME} train", config.read_text())
         self.done(run("train", "-c", config, "-o", self.folder / "again"))
         self.assertEqual(
             (self.folder / "again" / "model.safetensors").read_bytes(),

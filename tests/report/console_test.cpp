@@ -263,7 +263,7 @@ TEST(Console, ABlackBoxIsNamedWithTheCommandThatShowsIt) {
   ConsoleSink sink(out.file(), {});
   sink.event({.event = BlackBoxWritten{.window = 7, .file = "runs/a/blackbox-00000007.safetensors"}});
   EXPECT_EQ(out.text(),
-            "black box of window 7: look at it with gradstep replay runs/a/blackbox-00000007.safetensors\n");
+            "black box of window 7: runs/a/blackbox-00000007.safetensors, for the command replay\n");
 }
 
 TEST(Console, BarAndLinesDoNotGarbleEachOther) {
