@@ -17,7 +17,6 @@
 #include "gradstep/run/evaluator.h"
 #include "io/atomic_write.h"
 #include "report/format.h"
-#include "run/device.h"
 
 namespace gradstep {
 namespace {
@@ -160,16 +159,18 @@ void write_predictions(const std::string& path, const std::string& text) {
 }  // namespace
 
 int run_eval(const EvalOptions& options, StopToken& stop) {
-  set_threads(options.threads);
   const std::string path = model_file_of(options.model_path);
   const ModelFile file = read_model_file(path);
   const std::unique_ptr<RunSettings> settings = restore_settings(path, file.info.settings, options.data);
+  settings->config.device = options.device;
+  settings->config.threads = options.threads;
+  const at::Device device = configure_process(process_options(settings->config));
   const Source source = open_data(*settings);
   check_fit(file.info, source, path);
   const Precision precision =
       options.precision.empty() ? file.info.precision : parse_precision(options.precision);
   const Task task = build_task(path, file, *settings, source.data->spec());
-  task.module->to(parse_device(options.device));
+  task.module->to(device);
   if (file.info.matmul == Matmul::kTorch || has_onednn()) use_matmul(file.info.matmul);
 
   SoloWorld world;

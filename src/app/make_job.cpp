@@ -172,9 +172,9 @@ void check_memory(double needed_bytes, int64_t free_bytes) {
                   " are free; lower --batch-size, --workers or the size of the model");
 }
 
-PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before) {
+PreparedJob make_job(const RunSettings& settings, const World& world, at::Device device,
+                     const TrainState* before) {
   const RunConfig& config = settings.config;
-  const at::Device device = configure_process(process_options(config));
   PreparedJob prepared;
   Job& job = prepared.job;
   job.data = load_data(settings);

@@ -22,11 +22,14 @@ struct PreparedJob {
   std::vector<std::string> warnings{};  // one line each, such as an emulated precision
 };
 
-// Sets threads and memory limit of the process, reads the data, builds the model on the device and settles
-// the precision. Goes on with the precision that `before` settled, where the settings leave it open; null: a
-// new run. Throws ConfigError, DataError and Error (out of memory).
-[[nodiscard]] PreparedJob make_job(const RunSettings& settings, const World& world, const TrainState* before);
+// Reads the data, builds the model on the device and settles the precision. Goes on with the precision that
+// `before` settled, where the settings leave it open; null: a new run. Seeds the default generators and
+// chooses the matrix products; threads, memory limit and determinism are those of the process, which
+// configure_process() has set. Throws ConfigError, DataError and Error (out of memory).
+[[nodiscard]] PreparedJob make_job(const RunSettings& settings, const World& world, at::Device device,
+                                   const TrainState* before);
 
+// What the command that was asked for passes to configure_process(), before it reads data.
 [[nodiscard]] ProcessOptions process_options(const RunConfig& config);
 // All but the precision, which is settled later, and the length of the schedule, which the trainer knows.
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);

@@ -214,8 +214,8 @@ std::map<std::string, std::string> RunSettings::rebuilding() const {
   for (const Known& known : known_) {
     const std::string& key = known.flag.info.key;
     const bool of_recipe = !known.models.empty() || !known.datasets.empty();
-    if ((of_recipe && applies(known)) || key == "val_fraction" || key == "seed")
-      texts[key] = known.flag.get();
+    const bool of_numbers = key == "val_fraction" || key == "seed" || key == "deterministic";
+    if ((of_recipe && applies(known)) || of_numbers) texts[key] = known.flag.get();
   }
   return texts;
 }

@@ -41,8 +41,8 @@ class RunSettings {
   [[nodiscard]] Settings texts(const std::map<std::string, std::string>& settled) const;
   // The text of config.toml, the same way.
   [[nodiscard]] std::string toml(const std::map<std::string, std::string>& settled) const;
-  // From these a model file's reader builds model and data again: names and options of the recipes,
-  // val_fraction, seed.
+  // From these a model file's reader builds model and data again and computes alike: names and options of the
+  // recipes, val_fraction, seed, deterministic.
   [[nodiscard]] std::map<std::string, std::string> rebuilding() const;
   // The reverse: takes what texts() or rebuilding() gave; keys that are no flags here are left. Throws
   // CheckpointError naming `file` for a text that its flag does not take.

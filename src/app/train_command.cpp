@@ -66,8 +66,9 @@ void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& di
 }
 
 int plan_only(const RunSettings& settings, const std::string& output_dir) {
+  const at::Device device = configure_process(process_options(settings.config));
   SoloWorld world;
-  PreparedJob prepared = make_job(settings, world, /*before=*/nullptr);
+  PreparedJob prepared = make_job(settings, world, device, /*before=*/nullptr);
   const Trainer trainer(std::move(prepared.job), world);
   warn(prepared.warnings);
   show_plan(settings.config, trainer.plan(),
@@ -86,8 +87,9 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   open_folder(config, asked_folder, folder);
   const OutputDir& dir = *folder;
   std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
+  const at::Device device = configure_process(process_options(config));
   SoloWorld world;
-  PreparedJob prepared = make_job(settings, world, found ? &found->state : nullptr);
+  PreparedJob prepared = make_job(settings, world, device, found ? &found->state : nullptr);
   Trainer trainer(std::move(prepared.job), world);
   if (found) trainer.resume(*found);
   found.reset();  // its tensors are as large as the run's own

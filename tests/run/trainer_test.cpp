@@ -182,7 +182,7 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
   }
   run.config.precision = "auto";
   run.config.matmul = "auto";
-  PreparedJob prepared = make_job(run.settings, solo(), nullptr);
+  PreparedJob prepared = make_job(run.settings, solo(), at::kCPU, nullptr);
   Trainer trainer(std::move(prepared.job), solo());
   trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
   EXPECT_THAT(trainer.plan().precision, ::testing::StartsWith(run.model().metadata.at("gradstep.precision")));

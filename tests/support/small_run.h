@@ -37,7 +37,7 @@ class SmallRun {
 
   // The job of the settings; `before`: the state that it will go on from.
   [[nodiscard]] Job job(World& world = solo(), const TrainState* before = nullptr) const {
-    return make_job(settings, world, before).job;
+    return make_job(settings, world, configure_process(process_options(settings.config)), before).job;
   }
 
   // Runs into `out`, with the rows in `sink`.
