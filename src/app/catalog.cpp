@@ -18,6 +18,8 @@ class ModelOf final : public ModelRecipe {
   [[nodiscard]] std::string describe(const DatasetSpec& spec) const override {
     return recipe_->describe(spec);
   }
+  [[nodiscard]] std::map<std::string, std::string> notes() const override { return recipe_->notes(); }
+  void adjust(Job& job) override { recipe_->adjust(job); }
 
  private:
   std::shared_ptr<Recipe> recipe_;
@@ -32,6 +34,8 @@ class DataOf final : public DataRecipe {
     if (!data_.train) data_ = recipe_->data();
     return part == Split::kTrain ? data_.train : data_.test;
   }
+  [[nodiscard]] std::string folder() const override { return recipe_->folder(); }
+  void restored() override { recipe_->restored(); }
 
  private:
   std::shared_ptr<Recipe> recipe_;

@@ -3,7 +3,9 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <future>
+#include <utility>
 
 #include "base/machine.h"
 #include "base/out_of_memory.h"
@@ -76,6 +78,32 @@ std::map<std::string, std::string> model_settings(const RunSettings& settings, c
   if (const std::string folder = settings.dataset().folder(); !folder.empty()) texts["data_dir"] = folder;
   texts.merge(settings.model().notes());
   return texts;
+}
+
+// The settings that follow from the job itself.
+Settings own_settings(Job& job) {
+  Settings texts = std::exchange(job.settings, {});
+  Settings own = settings_of(job);
+  job.settings = std::move(texts);
+  return own;
+}
+
+// Lets the recipe change the job. What it changes in the engine options or the order becomes a setting, so
+// that a resume compares it: a flag's text would say what the recipe has overruled.
+void adjust(ModelRecipe& recipe, Job& job) {
+  const Settings before = own_settings(job);
+  recipe.adjust(job);
+  Settings now = own_settings(job);
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (now[i].text == before[i].text) continue;
+    const auto found = std::ranges::find(job.settings, now[i].key, &Setting::key);
+    if (found != job.settings.end()) {
+      found->text = now[i].text;
+    } else {
+      now[i].default_text = before[i].text;
+      job.settings.push_back(std::move(now[i]));
+    }
+  }
 }
 
 std::string or_name(const std::string& text, const std::string& name) { return text.empty() ? name : text; }
@@ -180,7 +208,6 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.data = load_data(settings);
   const Dataset& train = *job.data.train;
   job.global_batch = config.global_batch(world.size());
-  if (config.order == "sequential") job.order = sequential_order(train.size());
   const Sampler sampler(train.size(), job.global_batch, config.seed);
   job.length = length_of(config);
   check_warmup(config.warmup_steps, run_length(job.length, sampler.windows_per_epoch()).total_updates);
@@ -220,6 +247,8 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   recorded["threads"] = std::to_string(at::get_num_threads());
   job.settings = settings.texts(recorded);
   job.model_settings = model_settings(settings, train.spec());
+  adjust(settings.model(), job);
+  if (!job.order && config.order == "sequential") job.order = sequential_order(train.size());
   return prepared;
 }
 

@@ -13,6 +13,7 @@
 #include "gradstep/config/flags.h"
 #include "gradstep/data/dataset.h"
 #include "gradstep/model/task.h"
+#include "gradstep/run/job.h"
 
 namespace gradstep {
 
@@ -37,6 +38,14 @@ class ModelRecipe {
   [[nodiscard]] virtual std::string describe(const DatasetSpec& /*spec*/) const { return {}; }
   /// Keys and texts that model files record besides the options.
   [[nodiscard]] virtual std::map<std::string, std::string> notes() const { return {}; }
+  /// Changes the job of a run after the flags have filled it in: an optimizer of your own
+  /// (engine.make_optimizer), a schedule (engine.schedule.function), an order (order, epoch_size), options
+  /// and policies that have no flag. Called before every run, new or resumed, so it must do the same each
+  /// time. A resume compares what it changes in the engine options and the order, and settings that it adds
+  /// to job.settings. It must leave task, data and engine.precision as they are: eval and replay do not call
+  /// it. The flags were checked before: for a schedule of your own, --warmup-steps must still fit into the
+  /// run.
+  virtual void adjust(Job& /*job*/) {}
 };
 
 /// A data set that users choose with --dataset: its options, and how to load it.
@@ -70,6 +79,14 @@ class Recipe {
   [[nodiscard]] virtual ModelSize size(const DatasetSpec& /*spec*/) const { return {}; }
   /// As ModelRecipe::describe().
   [[nodiscard]] virtual std::string describe(const DatasetSpec& /*spec*/) const { return {}; }
+  /// As ModelRecipe::notes().
+  [[nodiscard]] virtual std::map<std::string, std::string> notes() const { return {}; }
+  /// As ModelRecipe::adjust().
+  virtual void adjust(Job& /*job*/) {}
+  /// As DataRecipe::folder().
+  [[nodiscard]] virtual std::string folder() const { return {}; }
+  /// As DataRecipe::restored().
+  virtual void restored() {}
 };
 
 /// Not public yet: a command besides those that every App has.
