@@ -30,8 +30,7 @@ int main(int argc, char** argv) {
     job.save = {.interval = {20, gradstep::Interval::Unit::kUpdates}, .keep = 2};
     job.eval = {.interval = {1, gradstep::Interval::Unit::kEpochs}, .best_metric = "val_mae"};
 
-    gradstep::StopToken stop;
-    gradstep::install_stop_signals(stop);  // SIGINT, SIGTERM and SIGUSR1 end the run with a checkpoint
+    gradstep::StopSignals signals;  // SIGINT, SIGTERM and SIGUSR1 end the run with a checkpoint
     const gradstep::OutputDir folder(argv[1], gradstep::OutputDir::Use::kGoOn);
     gradstep::SoloWorld world;
     gradstep::Trainer trainer(job, world);
@@ -39,8 +38,8 @@ int main(int argc, char** argv) {
     gradstep::SinkList sinks;
     sinks.add(std::make_unique<gradstep::JsonlSink>(folder.file("metrics.jsonl")));
     sinks.add(std::make_unique<gradstep::ConsoleSink>(stdout, gradstep::ConsoleOptions{.log_interval = 50}));
-    const gradstep::RunEnd end = trainer.run(sinks, stop, gradstep::posix_file_system(), folder.path());
-    gradstep::detach_stop_signals();
+    const gradstep::RunEnd end =
+        trainer.run(sinks, signals.token(), gradstep::posix_file_system(), folder.path());
     return static_cast<int>(end.stopped_by);
   } catch (const gradstep::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

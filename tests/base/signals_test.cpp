@@ -4,46 +4,41 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <memory>
+#include <new>
+#include <stdexcept>
 
 #include "gradstep/base/stop.h"
 
 namespace gradstep {
 namespace {
 
-class InstalledSignals {
- public:
-  InstalledSignals() { install_stop_signals(token); }
-  ~InstalledSignals() { detach_stop_signals(); }
-  InstalledSignals(const InstalledSignals&) = delete;
-  InstalledSignals& operator=(const InstalledSignals&) = delete;
-  StopToken token;
-};
-
 TEST(StopSignals, EachRequestsAStopWithItsCode) {
   for (const auto& [signal_number, code] :
        {std::pair(SIGINT, ExitCode::kSigint), std::pair(SIGTERM, ExitCode::kSigterm),
         std::pair(SIGUSR1, ExitCode::kSigusr1)}) {
-    InstalledSignals signals;
-    EXPECT_FALSE(signals.token.requested());
+    StopSignals signals;
+    EXPECT_FALSE(signals.token().requested());
     std::raise(signal_number);
-    ASSERT_TRUE(signals.token.requested());
-    EXPECT_EQ(signals.token.reason(), code);
+    ASSERT_TRUE(signals.token().requested());
+    EXPECT_EQ(signals.token().reason(), code);
   }
 }
 
 TEST(StopSignals, TheFirstOneWinsAndATermTwiceIsPatient) {
-  InstalledSignals signals;
+  StopSignals signals;
   std::raise(SIGTERM);
   std::raise(SIGTERM);
   std::raise(SIGINT);
-  EXPECT_EQ(signals.token.reason(), ExitCode::kSigterm);
+  EXPECT_EQ(signals.token().reason(), ExitCode::kSigterm);
 }
 
 TEST(StopSignalsDeathTest, ASecondInterruptLeavesAtOnce) {
   EXPECT_EXIT(
       {
-        InstalledSignals signals;
+        StopSignals signals;
         std::raise(SIGINT);
         std::raise(SIGINT);
         for (;;) pause();
@@ -53,19 +48,35 @@ TEST(StopSignalsDeathTest, ASecondInterruptLeavesAtOnce) {
 
 // The exit code of a process on its way out is settled.
 TEST(StopSignals, DoNothingOnceDetached) {
-  {
-    InstalledSignals signals;
+  StopToken token;
+  install_stop_signals(token);
+  detach_stop_signals();
+  for (const int signal_number : {SIGTERM, SIGUSR1, SIGINT}) std::raise(signal_number);
+  EXPECT_FALSE(token.requested());
+}
+
+// The token is gone then: a handler that still pointed to it would write to memory of others.
+TEST(StopSignals, AnExceptionDetachesThem) {
+  alignas(StopSignals) std::array<unsigned char, sizeof(StopSignals)> memory{};
+  struct Destroy {
+    void operator()(StopSignals* signals) const { signals->~StopSignals(); }
+  };
+  try {
+    const std::unique_ptr<StopSignals, Destroy> signals(new (memory.data()) StopSignals);
+    throw std::runtime_error("the run failed");
+  } catch (const std::runtime_error&) {
   }
+  memory.fill(0xff);
+  const auto before = memory;
   std::raise(SIGTERM);
-  std::raise(SIGUSR1);
-  std::raise(SIGINT);
+  EXPECT_EQ(memory, before);
 }
 
 TEST(StopSignalsDeathTest, ASecondInterruptStillLeavesOnceDetached) {
   EXPECT_EXIT(
       {
         {
-          InstalledSignals signals;
+          StopSignals signals;
           std::raise(SIGINT);
         }
         std::raise(SIGINT);

@@ -65,6 +65,23 @@ void install_stop_signals(StopToken& stop);
 /// process at once.
 void detach_stop_signals();
 
+/// The handlers with a token of their own, which they let go of when this goes out of scope, on an exception
+/// too. A process has one at a time.
+class StopSignals {
+ public:
+  /// Calls install_stop_signals().
+  StopSignals() { install_stop_signals(token_); }
+  /// Calls detach_stop_signals().
+  ~StopSignals() { detach_stop_signals(); }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  /// What the signals ask to stop.
+  [[nodiscard]] StopToken& token() { return token_; }
+
+ private:
+  StopToken token_;
+};
+
 /// Ignores SIGPIPE and SIGXFSZ in this process: if a reader goes away, or a file reaches the limit of
 /// `ulimit -f`, write() fails and the process goes on.
 void ignore_write_signals();
