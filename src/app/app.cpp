@@ -11,15 +11,10 @@
 
 #include "app/arguments.h"
 #include "app/command_info.h"
-#include "app/env_command.h"
-#include "app/eval_command.h"
 #include "app/failure.h"
 #include "app/help.h"
 #include "app/program.h"
-#include "app/replay_command.h"
 #include "app/terminal.h"
-#include "app/train_command.h"
-#include "app/train_config.h"
 #include "base/allocator.h"
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
@@ -32,20 +27,6 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr int kWidestHelp = 100;
-
-// The handlers point to the token only while this lives. They stay: a signal that comes while the process
-// winds up shall not turn the exit code of what is done into another one.
-class StopSignals {
- public:
-  StopSignals() { install_stop_signals(token_); }
-  ~StopSignals() { detach_stop_signals(); }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  [[nodiscard]] StopToken& token() { return token_; }
-
- private:
-  StopToken token_;
-};
 
 int print(const std::string& text) {
   write_stdout(text);
@@ -62,93 +43,9 @@ bool asks_for_help(const Words& words) {
   return false;
 }
 
-int train(const Arguments& arguments, bool quiet) {
-  RunSettings settings(program().catalog);
-  for (const std::string& warning : resolve_train_settings(arguments, gradstep_environment(), settings))
-    write_warning(warning);
-  settings.config.quiet = settings.config.quiet || quiet;
-  StopSignals signals;
-  return run_train(settings, signals.token());
-}
-
-// Those of the arguments that are settings of the data.
-std::vector<std::pair<std::string, std::string>> data_settings(const Arguments& arguments) {
-  std::vector<std::pair<std::string, std::string>> found;
-  const std::vector<FlagInfo> flags = RunSettings(program().catalog).data_flags();
-  for (const auto& [key, text] : arguments.flags) {
-    if (std::ranges::find(flags, key, &FlagInfo::key) != flags.end()) found.emplace_back(key, text);
-  }
-  return found;
-}
-
-int eval(const Arguments& arguments, bool quiet) {
-  EvalOptions options = options_from(arguments, eval_flags());
-  options.model_path = required(command("eval"), arguments).front();
-  options.data = data_settings(arguments);
-  options.quiet = options.quiet || quiet;
-  StopSignals signals;
-  return run_eval(options, signals.token());
-}
-
-// A signal ends it at once: it leaves nothing behind.
-int replay(const Arguments& arguments) {
-  ReplayOptions options = options_from(arguments, replay_flags());
-  options.path = required(command("replay"), arguments).front();
-  options.data = data_settings(arguments);
-  return run_replay(options);
-}
-
-int ckpt_ls(const Arguments& arguments, bool /*quiet*/) {
-  CkptLsOptions options = options_from(arguments, ckpt_ls_flags());
-  options.path = required(command("ckpt ls"), arguments).front();
-  return run_ckpt_ls(options);
-}
-
-int ckpt_verify(const Arguments& arguments, bool quiet) {
-  CkptVerifyOptions options = options_from(arguments, ckpt_verify_flags());
-  options.path = required(command("ckpt verify"), arguments).front();
-  options.quiet = options.quiet || quiet;
-  return run_ckpt_verify(options);
-}
-
-int ckpt_diff(const Arguments& arguments, bool /*quiet*/) {
-  const Words& paths = required(command("ckpt diff"), arguments);
-  return run_ckpt_diff({.first = paths[0], .second = paths[1]});
-}
-
-int ckpt_export(const Arguments& arguments, bool quiet) {
-  CkptExportOptions options = options_from(arguments, ckpt_export_flags());
-  const Words& paths = required(command("ckpt export"), arguments);
-  options.path = paths[0];
-  options.file = paths[1];
-  options.quiet = options.quiet || quiet;
-  return run_ckpt_export(options);
-}
-
-int verify_resume(const Arguments& arguments, bool quiet) {
-  VerifyResumeOptions options = options_from(arguments, verify_resume_flags());
-  options.train_flags = arguments.rest;
-  options.quiet = options.quiet || quiet;
-  StopSignals signals;
-  return run_verify_resume(options, signals.token());
-}
-
-int run_command(const std::string& name, const Words& words, bool quiet) {
-  const CommandInfo& info = command(name);
+int run_command(const CommandInfo& info, const Words& words, bool quiet) {
   if (asks_for_help(words)) return print(command_help(info, help_width()));
-  const Arguments arguments = parse_arguments(info, words);
-  if (name == "train") return train(arguments, quiet);
-  if (name == "eval") return eval(arguments, quiet);
-  if (name == "replay") return replay(arguments);
-  if (name == "ckpt ls") return ckpt_ls(arguments, quiet);
-  if (name == "ckpt verify") return ckpt_verify(arguments, quiet);
-  if (name == "ckpt diff") return ckpt_diff(arguments, quiet);
-  if (name == "ckpt export") return ckpt_export(arguments, quiet);
-  if (name == "verify-resume") return verify_resume(arguments, quiet);
-  for (const ExtraCommand& extra : program().extra) {
-    if (extra.info.name == name) return extra.run(arguments, quiet);
-  }
-  return run_env();
+  return info.run(parse_arguments(info, words), quiet);
 }
 
 int print_version() {
@@ -208,7 +105,7 @@ int dispatch(const Words& words) {
       return Words(words.begin() + static_cast<std::ptrdiff_t>(i + num_words), words.end());
     };
     if (const CommandInfo* info = find_command(words, i)) {
-      return run_command(info->name, behind(info->name == word ? 1 : 2), quiet);
+      return run_command(*info, behind(info->name == word ? 1 : 2), quiet);
     }
     if (is_group(word)) return run_group(word, behind(1));
     if (word == "-h" || word == "--help" || word == "help") return help(words, i + 1);
@@ -251,11 +148,6 @@ App& App::add_dataset(const std::string& name, std::function<std::unique_ptr<Dat
 
 App& App::add_recipe(const std::string& name, std::function<std::shared_ptr<Recipe>()> make) {
   parts_->catalog.add_recipe(name, std::move(make));
-  return *this;
-}
-
-App& App::command(ExtraCommand command) {
-  parts_->extra.push_back(std::move(command));
   return *this;
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "app/program.h"
+#include "app/run_command.h"
 #include "app/run_settings.h"
 
 namespace gradstep {
@@ -115,33 +116,38 @@ std::vector<CommandInfo> make_commands() {
        .flags = std::move(train),
        .examples = {"gradstep train --epochs 3 -o runs/first",
                     "gradstep train --dry-run --batch-size 128 --grad-accum-steps 1",
-                    "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"}},
+                    "GRADSTEP_LR=3e-4 gradstep train -c runs/first/config.toml -o runs/second"},
+       .run = command_train},
       {.name = "eval",
        .summary = "Loss and metrics of a saved model on the evaluation part of its data.",
        .positional = "MODEL",
        .positional_help = "A model.safetensors, or the output folder of a run.",
        .flags = with_data_flags(infos(eval_flags()), settings, kEval),
        .examples = {"gradstep eval runs/first",
-                    "gradstep eval runs/first/best.safetensors --predictions predictions.csv"}},
+                    "gradstep eval runs/first/best.safetensors --predictions predictions.csv"},
+       .run = command_eval},
       {.name = "replay",
        .summary = "Run an update that went wrong again, and compare what each module gave.",
        .positional = "FILE",
        .positional_help = "A black box, as a run leaves it in its output folder.",
        .flags = with_data_flags(infos(replay_flags()), settings, kReplay),
-       .examples = {"gradstep replay runs/first/blackbox-00000120.safetensors"}},
+       .examples = {"gradstep replay runs/first/blackbox-00000120.safetensors"},
+       .run = command_replay},
       {.name = "ckpt ls",
        .summary = "List the checkpoints of a run.",
        .positional = "RUN",
        .positional_help = "The output folder of a run, or one checkpoint.",
        .flags = infos(ckpt_ls_flags()),
-       .examples = {"gradstep ckpt ls runs/first", "gradstep ckpt ls runs/first --verify --json"}},
+       .examples = {"gradstep ckpt ls runs/first", "gradstep ckpt ls runs/first --verify --json"},
+       .run = command_ckpt_ls},
       {.name = "ckpt verify",
        .summary = "Check sizes, hashes and contents of checkpoints; exit code 4 if one is broken.",
        .positional = "PATH",
        .positional_help = "The output folder of a run, for all its checkpoints, or one checkpoint.",
        .flags = infos(ckpt_verify_flags()),
        .examples = {"gradstep ckpt verify runs/first",
-                    "gradstep ckpt verify runs/first/checkpoints/step-00000120"}},
+                    "gradstep ckpt verify runs/first/checkpoints/step-00000120"},
+       .run = command_ckpt_verify},
       {.name = "ckpt diff",
        .summary = "Compare two checkpoints, tensors bit by bit; exit code 1 if they differ.",
        .positional = "A B",
@@ -149,7 +155,8 @@ std::vector<CommandInfo> make_commands() {
            "Two checkpoints, or two runs, whose newest whole checkpoints are compared. Paths, times, and "
            "settings of what is shown or kept do not count.",
        .flags = {},
-       .examples = {"gradstep ckpt diff runs/first runs/second"}},
+       .examples = {"gradstep ckpt diff runs/first runs/second"},
+       .run = command_ckpt_diff},
       {.name = "ckpt export",
        .summary = "Write the weights of a checkpoint as safetensors, or as .pt for Python's torch.load.",
        .positional = "PATH FILE",
@@ -157,7 +164,8 @@ std::vector<CommandInfo> make_commands() {
                           "file to write, ending in .safetensors or .pt.",
        .flags = infos(ckpt_export_flags()),
        .examples = {"gradstep ckpt export runs/first weights.pt",
-                    "gradstep ckpt export runs/first averages.safetensors --ema"}},
+                    "gradstep ckpt export runs/first averages.safetensors --ema"},
+       .run = command_ckpt_export},
       {.name = "verify-resume",
        .summary =
            "Prove that a run that stopped and went on equals an unbroken one, in all tensors and rows; "
@@ -167,13 +175,15 @@ std::vector<CommandInfo> make_commands() {
        .rest = "TRAIN-FLAGS",
        .flags = infos(verify_resume_flags()),
        .examples = {"gradstep verify-resume -- --precision bf16 --dropout 0.1",
-                    "gradstep verify-resume --updates 5 --kill -- -c runs/first/config.toml"}},
+                    "gradstep verify-resume --updates 5 --kill -- -c runs/first/config.toml"},
+       .run = command_verify_resume},
       {.name = "env",
        .summary = "Versions, processor features, devices and measured precisions.",
        .positional = "",
        .positional_help = "",
        .flags = {},
-       .examples = {"gradstep env"}},
+       .examples = {"gradstep env"},
+       .run = command_env},
   };
   for (const ExtraCommand& extra : program().extra) {
     const auto place = std::ranges::find(all, extra.before, &CommandInfo::name);
@@ -212,12 +222,12 @@ std::vector<std::string> positional_names(const CommandInfo& command) {
 }
 
 namespace {
-const App::Parts* current = nullptr;
+const Program* current = nullptr;
 }
 
-void set_program(const App::Parts& parts) { current = &parts; }
+void set_program(const Program& program) { current = &program; }
 
-const App::Parts& program() {
+const Program& program() {
   if (current == nullptr) throw std::logic_error("no program is set");
   return *current;
 }

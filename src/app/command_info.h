@@ -1,6 +1,7 @@
 // What each subcommand takes: the tables from which parsing, --help and docs/cli.md are made.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 
 namespace gradstep {
 
+struct Arguments;
+
 struct CommandInfo {
   std::string name{};        // two words where several go under one name: "ckpt ls"
   std::string summary{};     // one line, for the list of subcommands
@@ -20,6 +23,8 @@ struct CommandInfo {
   std::string rest{};  // "TRAIN-FLAGS", taken as they are behind "--"; empty: takes none
   std::vector<FlagInfo> flags{};
   std::vector<std::string> examples{};
+  // Returns the exit code. `quiet`: --quiet was given before the name of the command.
+  std::function<int(const Arguments& arguments, bool quiet)> run{};
 };
 
 // "PATH FILE" -> {"PATH", "FILE"}

@@ -1,11 +1,9 @@
 // What App::run() works with: the program's name, its recipes and its own commands.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "app/arguments.h"
 #include "app/catalog.h"
 #include "app/command_info.h"
 #include "gradstep/app/app.h"
@@ -16,18 +14,24 @@ namespace gradstep {
 struct ExtraCommand {
   CommandInfo info{};
   std::string before{};  // name of the command that it stands before in the help; empty: at the end
-  std::function<int(const Arguments& arguments, bool quiet)> run{};
 };
 
-struct App::Parts {
+struct Program {
   std::string name{};
   Catalog catalog{};
   std::vector<ExtraCommand> extra{};
 };
 
+struct App::Parts : Program {};
+
+// What an App holds: for main programs of ours and for tests.
+struct AppAccess {
+  static Program& program(App& app) { return *app.parts_; }
+};
+
 // The program of this process, which help, messages and commands speak of. REQUIRES: set before any of them
 // is asked for; what it is set to outlives them.
-void set_program(const App::Parts& parts);
-[[nodiscard]] const App::Parts& program();
+void set_program(const Program& program);
+[[nodiscard]] const Program& program();
 
 }  // namespace gradstep

@@ -49,9 +49,9 @@ ExtraCommand fetch_command() {
                .positional = "NAME",
                .positional_help = "mnist, fashion-mnist or cifar10.",
                .flags = infos,
-               .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
-      .before = "ckpt ls",
-      .run = run};
+               .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"},
+               .run = run},
+      .before = "ckpt ls"};
 }
 
 }  // namespace gradstep

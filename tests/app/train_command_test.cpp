@@ -73,10 +73,10 @@ class AdjustedRun : public ::testing::Test {
  protected:
   AdjustedRun() : app_("own") {
     app_.recipe<OwnRecipe>("own");
-    set_program(app_.parts());
+    set_program(AppAccess::program(app_));
     OwnRecipe::adjusts = true;
   }
-  ~AdjustedRun() override { set_program(gradstep_under_test().parts()); }
+  ~AdjustedRun() override { set_program(AppAccess::program(gradstep_under_test())); }
 
   // 3 epochs of 8 updates; what was printed.
   std::string train(const std::string& name, const std::map<std::string, std::string>& more = {}) {

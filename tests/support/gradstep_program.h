@@ -6,13 +6,13 @@
 
 namespace gradstep::testing {
 
-inline const App& gradstep_under_test() {
-  static const App app = gradstep_app();
+inline App& gradstep_under_test() {
+  static App app = gradstep_app();
   return app;
 }
 
 inline const bool kProgramIsSet = [] {
-  set_program(gradstep_under_test().parts());
+  set_program(AppAccess::program(gradstep_under_test()));
   return true;
 }();
 

@@ -89,9 +89,6 @@ class Recipe {
   virtual void restored() {}
 };
 
-/// Not public yet: a command besides those that every App has.
-struct ExtraCommand;
-
 /// A training program made of recipes: train, eval, replay, ckpt, verify-resume and env, with flags, config
 /// file, environment variables, plan, help and exit codes. Recipes are registered by name, in the order of
 /// the help; the first model and the first data set are the defaults.
@@ -124,20 +121,15 @@ class App {
     static_assert(std::is_base_of_v<Recipe, Type>);
     return add_recipe(name, [] { return std::make_shared<Type>(); });
   }
-  /// Not public yet: adds a command.
-  App& command(ExtraCommand command);
 
   /// Runs the command that the arguments name, and returns the exit code of the process (ExitCode). Prints
   /// errors to stderr and throws nothing. Changes what belongs to the process: signal handlers, threads,
   /// memory limit. Call it once.
   int run(int argc, char** argv);
 
-  /// Not public: the recipes and commands.
-  struct Parts;
-  /// Not public: for tests.
-  [[nodiscard]] const Parts& parts() const { return *parts_; }
-
  private:
+  friend struct AppAccess;
+  struct Parts;
   App& add_model(const std::string& name, std::function<std::unique_ptr<ModelRecipe>()> make);
   App& add_dataset(const std::string& name, std::function<std::unique_ptr<DataRecipe>()> make);
   App& add_recipe(const std::string& name, std::function<std::shared_ptr<Recipe>()> make);
