@@ -48,11 +48,11 @@ int run_replay(const ReplayOptions& options) {
   const Task task = build_task(options.path, {box.info, box.model}, *settings, train->spec());
   task.module->to(device);
   const Examination again = replay(box, task, *train);
-  const std::string verdict = compare_with_recorded(box, again);
+  const RecordComparison verdict = compare_with_recorded(box, again);
   box.modules = again.modules;
   box.first_non_finite = again.first_non_finite;
-  write_stdout(format_norm_table(box) + "\n" + verdict + "\n");
-  return static_cast<int>(verdict == kSameAsRecorded ? ExitCode::kOk : ExitCode::kUnexpected);
+  write_stdout(format_norm_table(box) + "\n" + verdict.text + "\n");
+  return static_cast<int>(verdict.same ? ExitCode::kOk : ExitCode::kUnexpected);
 }
 
 }  // namespace gradstep

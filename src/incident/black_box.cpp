@@ -152,18 +152,21 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
   return again;
 }
 
-std::string compare_with_recorded(const BlackBox& box, const Examination& again) {
+RecordComparison compare_with_recorded(const BlackBox& box, const Examination& again) {
   if (again.modules.size() != box.modules.size()) {
-    return "differs: " + std::to_string(again.modules.size()) + " modules, recorded " +
-           std::to_string(box.modules.size());
+    return {.same = false,
+            .text = "differs: " + std::to_string(again.modules.size()) + " modules, recorded " +
+                    std::to_string(box.modules.size())};
   }
   for (size_t i = 0; i < box.modules.size(); ++i) {
     const std::string what = difference(again.modules[i], box.modules[i]);
-    if (!what.empty()) return "differs in module " + box.modules[i].module + ": " + what;
+    if (!what.empty())
+      return {.same = false, .text = "differs in module " + box.modules[i].module + ": " + what};
   }
   if (again.first_non_finite != box.first_non_finite)
-    return "differs: began at " + again.first_non_finite + ", recorded " + box.first_non_finite;
-  return kSameAsRecorded;
+    return {.same = false,
+            .text = "differs: began at " + again.first_non_finite + ", recorded " + box.first_non_finite};
+  return {.same = true, .text = "same as recorded"};
 }
 
 }  // namespace gradstep

@@ -63,9 +63,11 @@ void write_black_box(FileSystem& file_system, const std::string& path, const Bla
 // Throws CheckpointError for ids that the data set does not have. `train` is the training part.
 [[nodiscard]] Examination replay(const BlackBox& box, Task task, const Dataset& train);
 
-// "same as recorded", or which module differs first and in what.
-inline constexpr const char* kSameAsRecorded = "same as recorded";
-[[nodiscard]] std::string compare_with_recorded(const BlackBox& box, const Examination& again);
+struct RecordComparison {
+  bool same = false;
+  std::string text{};  // "same as recorded", or which module differs first and in what
+};
+[[nodiscard]] RecordComparison compare_with_recorded(const BlackBox& box, const Examination& again);
 
 // Window, cause, scale history, samples, and the table of modules with a mark at the first bad one. Many
 // lines, each ended.
