@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "base/machine.h"
@@ -57,7 +59,7 @@ Task build_task(const RunSettings& settings, const Sampler& sampler, const Datas
 
 // Measures with the largest micro-batch that finds memory; the engine will come down to it, too.
 PrecisionChoice settle_precision(const Task& task, const Dataset& train, int64_t micro_batch,
-                                 const std::string& precision, const std::string& matmul) {
+                                 std::optional<Precision> precision, std::optional<Matmul> matmul) {
   for (;; micro_batch /= 2) {
     try {
       PrecisionChoice choice =
@@ -213,13 +215,16 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   check_warmup(config.warmup_steps, run_length(job.length, sampler.windows_per_epoch()).total_updates);
   job.task = build_task(settings, sampler, train.spec(), device, world.size());
 
-  const auto asked_or_before = [&](const std::string& asked, const std::string& was) {
-    return asked == "auto" && before != nullptr ? was : asked;
-  };
-  const PrecisionChoice choice =
-      settle_precision(job.task, train, largest_micro_batch(config.batch_size, sampler, world.size()),
-                       asked_or_before(config.precision, before ? to_string(before->info.precision) : ""),
-                       asked_or_before(config.matmul, before ? to_string(before->info.matmul) : ""));
+  std::optional<Precision> precision;
+  std::optional<Matmul> matmul;
+  if (before != nullptr) {
+    precision = before->info.precision;
+    matmul = before->info.matmul;
+  }
+  if (config.precision != "auto") precision = parse_precision(config.precision);
+  if (config.matmul != "auto") matmul = parse_matmul(config.matmul);
+  const PrecisionChoice choice = settle_precision(
+      job.task, train, largest_micro_batch(config.batch_size, sampler, world.size()), precision, matmul);
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/make_job.h"
+#include "app/resume_flag.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/output_dir.h"
@@ -14,7 +15,6 @@
 #include "gradstep/run/trainer.h"
 #include "io/atomic_write.h"
 #include "report/report_to.h"
-#include "run/resume.h"
 
 namespace gradstep {
 namespace {

@@ -85,6 +85,13 @@ void append_end(std::string& out, const RunEnd& row) {
   line.close();
 }
 
+// How the row of a run's end begins.
+std::string begin_of_end() {
+  std::string text;
+  JsonLine(text).add("event", "end");
+  return text;
+}
+
 // The events among whole lines.
 std::string event_lines(std::string_view lines) {
   std::string events;
@@ -97,6 +104,8 @@ std::string event_lines(std::string_view lines) {
 }
 
 }  // namespace
+
+bool is_end_row(std::string_view line) { return line.starts_with(begin_of_end()); }
 
 void add_eval_values(JsonLine& line, const EvalRow& row, bool averaged) {
   const std::vector<MetricValue> values = row.named_values();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "gradstep/report/rows.h"
 #include "report/json_text.h"
@@ -13,6 +14,9 @@ namespace gradstep {
 [[nodiscard]] std::string window_row_json(const WindowRow& row);
 [[nodiscard]] std::string eval_row_json(const EvalRow& row);
 [[nodiscard]] std::string event_row_json(const EventRow& row);
+
+// Whether a line of metrics.jsonl is the row with which a run ended.
+[[nodiscard]] bool is_end_row(std::string_view line);
 
 // Adds val_loss and val_<metric>; with `averaged`, their ema_ twins instead.
 void add_eval_values(JsonLine& line, const EvalRow& row, bool averaged);

@@ -5,7 +5,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
 #include "run/drift.h"
-#include "run/resume.h"
+#include "run/of_run.h"
 #include "run/trainer_impl.h"
 
 namespace gradstep {

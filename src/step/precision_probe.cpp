@@ -83,15 +83,15 @@ std::string milliseconds(double seconds) {
   return text;
 }
 
-std::vector<Precision> precisions_to_try(const std::string& precision, at::Device device) {
-  if (precision != "auto") return {parse_precision(precision)};
+std::vector<Precision> precisions_to_try(std::optional<Precision> asked, at::Device device) {
+  if (asked) return {*asked};
   // fp16 on a CPU is emulated nearly everywhere, and probing it there may take seconds.
   if (device.is_cpu()) return {Precision::kFp32, Precision::kBf16};
   return {Precision::kFp32, Precision::kFp16, Precision::kBf16};
 }
 
-std::vector<Matmul> matmuls_to_try(const std::string& matmul, Precision precision, at::Device device) {
-  if (matmul != "auto") return {parse_matmul(matmul)};
+std::vector<Matmul> matmuls_to_try(std::optional<Matmul> asked, Precision precision, at::Device device) {
+  if (asked) return {*asked};
   if (precision != Precision::kFp32 || !device.is_cpu() || !has_onednn()) return {Matmul::kTorch};
   return {Matmul::kTorch, Matmul::kOneDnn};
 }
@@ -156,8 +156,8 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
   return ways;
 }
 
-PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std::string& precision,
-                                 const std::string& matmul) {
+PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::optional<Precision> precision,
+                                 std::optional<Matmul> matmul) {
   const at::Device device = task.module->parameters().front().device();
   std::vector<ProbeResult> ways;
   for (const Precision p : precisions_to_try(precision, device)) {
@@ -175,7 +175,7 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std
     choice.matmul = best->matmul;
     choice.reason = reason_for(choice.measured);
   }
-  if (precision == "fp16" && device.is_cpu()) warn_of_slow_fp16(task, micro, choice);
+  if (precision == Precision::kFp16 && device.is_cpu()) warn_of_slow_fp16(task, micro, choice);
   return choice;
 }
 

@@ -1,6 +1,7 @@
 // The probe behind --precision auto: what does this device run fastest with this very model?
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,10 @@ struct PrecisionChoice {
 [[nodiscard]] std::vector<ProbeResult> probe(const Task& task, const Batch& micro,
                                              std::vector<ProbeResult> ways);
 
-// precision: "auto", "fp32", "bf16", "fp16"; matmul: "auto", "torch", "onednn". What is "auto" is measured
-// and the fastest taken; a lower precision, or rounding other than libtorch's, must win by a tenth. An
-// explicit fp16 is measured against fp32 on a CPU, for the warning. Throws ConfigError for other texts.
+// What is left open is measured and the fastest taken; a lower precision, or rounding other than libtorch's,
+// must win by a tenth. fp16 asked for is measured against fp32 on a CPU, for the warning.
 [[nodiscard]] PrecisionChoice choose_precision(const Task& task, const Batch& micro,
-                                               const std::string& precision, const std::string& matmul);
+                                               std::optional<Precision> precision,
+                                               std::optional<Matmul> matmul);
 
 }  // namespace gradstep

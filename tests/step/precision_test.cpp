@@ -192,7 +192,7 @@ TEST(PrecisionProbe, LeavesNoTrace) {
   torch::manual_seed(5);
   const at::Tensor drawn = at::rand({3});
   torch::manual_seed(5);
-  const PrecisionChoice choice = choose_precision(task, micro, "auto", "auto");
+  const PrecisionChoice choice = choose_precision(task, micro, std::nullopt, std::nullopt);
   EXPECT_TRUE(same_bytes(at::rand({3}), drawn));
   std::vector<at::Tensor> after;
   for (const at::Tensor& t : model->parameters()) {
@@ -209,11 +209,10 @@ TEST(PrecisionProbe, LeavesNoTrace) {
 TEST(PrecisionProbe, WhatIsAskedForIsTaken) {
   const Task task = classification_task(small_classifier());
   const Batch micro{at::randn({8, 4}), no_targets(8)};
-  const PrecisionChoice choice = choose_precision(task, micro, "bf16", "auto");
+  const PrecisionChoice choice = choose_precision(task, micro, Precision::kBf16, std::nullopt);
   EXPECT_EQ(choice.precision, Precision::kBf16);
   EXPECT_EQ(choice.reason, "as asked");
-  EXPECT_EQ(choose_precision(task, micro, "fp16", "torch").precision, Precision::kFp16);
-  EXPECT_THROW((void)choose_precision(task, micro, "fp8", "auto"), ConfigError);
+  EXPECT_EQ(choose_precision(task, micro, Precision::kFp16, Matmul::kTorch).precision, Precision::kFp16);
 }
 
 TEST(Matmul, OneDnnComputesTheSameProducts) {

@@ -1,5 +1,5 @@
 // Paths and nothing else: what the checkpoint says is compared later.
-#include "run/resume.h"
+#include "app/resume_flag.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,6 +7,8 @@
 
 #include "checkpoint/checkpoint_files.h"
 #include "gradstep/base/error.h"
+#include "report/row_json.h"
+#include "run/of_run.h"
 
 namespace gradstep {
 namespace {
@@ -14,11 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_path(const std::string& resume) { return resume != "none" && resume != "auto"; }
-
-bool is_same_folder(const fs::path& a, const fs::path& b) {
-  std::error_code ignored;
-  return fs::weakly_canonical(normal_path(a), ignored) == fs::weakly_canonical(normal_path(b), ignored);
-}
 
 // Whether the run left by its own will: there was a checkpoint then.
 bool has_ended(const std::string& output_dir) {
@@ -29,7 +26,7 @@ bool has_ended(const std::string& output_dir) {
   rows.seekg(std::max<std::streamoff>(0, size - kMaxRowBytes));
   std::string last;
   for (std::string line; std::getline(rows, line);) last.swap(line);
-  return last.starts_with("{\"event\":\"end\"");
+  return is_end_row(last);
 }
 
 std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
@@ -48,12 +45,6 @@ std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
 }
 
 }  // namespace
-
-bool is_of_run(const std::string& checkpoint, const std::string& output_dir) {
-  const fs::path path = normal_path(checkpoint);
-  return is_same_folder(path.parent_path(), checkpoints_dir(output_dir)) ||
-         is_same_folder(run_of(path), output_dir);
-}
 
 std::string resume_folder(const std::string& resume, const std::string& output_dir) {
   if (!output_dir.empty() || !is_path(resume)) return output_dir;

@@ -1,4 +1,4 @@
-// Which checkpoint a start goes on from, and in which folder.
+// --resume none|auto|PATH: which checkpoint a start goes on from, and in which folder.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,6 @@ namespace gradstep {
 
 // Whether a start may enter a folder that holds a run already: it does so only to go on with that run.
 [[nodiscard]] OutputDir::Use output_dir_use(const std::string& resume, const std::string& output_dir);
-
-// Whether the checkpoint is one of the run in that folder, however the two paths are written.
-[[nodiscard]] bool is_of_run(const std::string& checkpoint, const std::string& output_dir);
 
 // By --resume: nothing for a new run (none; auto where there is no checkpoint yet). Throws CheckpointError
 // where PATH holds none or all are broken, and where auto finds a run that has ended, but none of its
