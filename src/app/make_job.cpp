@@ -37,9 +37,17 @@ JobLength length_of(const RunConfig& config) {
           .stop_after = config.stop_after};
 }
 
-Reaction reaction(const std::string& text) {
-  if (text == "stop") return Reaction::kStop;
-  return text == "rollback" ? Reaction::kRollBack : Reaction::kGoOn;
+Reaction reaction(OnTrouble asked) {
+  switch (asked) {
+    case OnTrouble::kOff:  // EngineOptions::spikes finds none then
+    case OnTrouble::kSkip:
+      return Reaction::kGoOn;
+    case OnTrouble::kStop:
+      return Reaction::kStop;
+    case OnTrouble::kRollBack:
+      return Reaction::kRollBack;
+  }
+  throw std::logic_error("no such reaction");
 }
 
 // Refuses what the memory cannot hold before anything large is made.
@@ -127,7 +135,7 @@ ProcessOptions process_options(const RunConfig& config) {
 }
 
 EngineOptions engine_options(const RunConfig& config) {
-  return {.optimizer = {.kind = config.opt == "sgd" ? OptimizerKind::kSgd : OptimizerKind::kAdamW,
+  return {.optimizer = {.kind = parse_optimizer_kind(config.opt),
                         .weight_decay = config.weight_decay,
                         .beta1 = config.beta1,
                         .beta2 = config.beta2,
@@ -144,7 +152,7 @@ EngineOptions engine_options(const RunConfig& config) {
           .clip_grad = config.clip_grad,
           .seed = config.seed,
           .ema_decay = config.ema,
-          .spikes = {.z_score = config.on_spike == "off" ? 0 : config.spike_zscore,
+          .spikes = {.z_score = config.on_spike == OnTrouble::kOff ? 0 : config.spike_zscore,
                      .window = config.spike_window}};
 }
 
@@ -176,11 +184,11 @@ std::string eval_part_name(const RunConfig& config) {
 double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
                     const DatasetSpec& spec, int64_t world_size) {
   if (size.parameters == 0) return 0;
-  const bool has_momentum = config.opt == "sgd" && config.momentum > 0;
-  const int moments = config.opt == "adamw" ? 2 : has_momentum ? 1 : 0;
-  const int saved = 1 + moments + (config.ema > 0 ? 1 : 0);
-  const int tensors = 1 + 2 * saved;  // gradients, and what is saved with its copy
-  const double parameters = 4.0 * tensors * static_cast<double>(size.parameters);
+  const int64_t moments =
+      num_moments({.kind = parse_optimizer_kind(config.opt), .momentum = config.momentum});
+  const int64_t saved = 1 + moments + (config.ema > 0 ? 1 : 0);
+  const int64_t tensors = 1 + 2 * saved;  // gradients, and what is saved with its copy
+  const double parameters = 4.0 * static_cast<double>(tensors) * static_cast<double>(size.parameters);
   double pixels = 1;
   for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
@@ -236,7 +244,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
               .early_stop_patience = config.early_stop_patience};
   job.save = {.interval = config.save_interval,
               .keep = config.keep_checkpoints,
-              .go_on_on_error = config.on_save_error == "continue",
+              .go_on_on_error = config.on_save_error == OnSaveError::kContinue,
               .grace_seconds = config.grace};
   job.trouble = {.on_not_finite = reaction(config.on_nonfinite),
                  .on_spike = reaction(config.on_spike),
@@ -253,7 +261,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.settings = settings.texts(recorded);
   job.model_settings = model_settings(settings, train.spec());
   adjust(settings.model(), job);
-  if (!job.order && config.order == "sequential") job.order = sequential_order(train.size());
+  if (!job.order && config.order == SampleOrder::kSequential) job.order = sequential_order(train.size());
   return prepared;
 }
 

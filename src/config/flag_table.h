@@ -140,6 +140,32 @@ Flag<Config> text_flag(FlagInfo info, std::string Config::* field) {
   return text_flag(std::move(info), field, "text", [](const std::string&) { return true; });
 }
 
+template <class Value>
+using EnumChoices = std::vector<std::pair<std::string, Value>>;  // text and what it stands for
+
+template <class Config, class Value>
+Flag<Config> enum_flag(FlagInfo info, Value Config::* field, EnumChoices<Value> choices) {
+  std::vector<std::string> texts;
+  for (const auto& [text, value] : choices) texts.push_back(text);
+  info.expects = expectation(texts);
+  const auto text_of = [choices](Value value) -> std::optional<std::string> {
+    for (const auto& [text, each] : choices) {
+      if (each == value) return text;
+    }
+    return std::nullopt;
+  };
+  return value_flag(
+      std::move(info), field,
+      [choices](const std::string& text) -> std::optional<Value> {
+        for (const auto& [each, value] : choices) {
+          if (each == text) return value;
+        }
+        return std::nullopt;
+      },
+      [text_of](Value value) { return text_of(value).value_or("unknown"); },
+      [text_of](Value value) { return text_of(value).has_value(); });
+}
+
 template <class Config>
 Flag<Config> choice_flag(FlagInfo info, std::string Config::* field, std::vector<std::string> choices) {
   std::string expects = expectation(choices);

@@ -8,6 +8,16 @@ namespace {
 constexpr char kTrouble[] = "Numbers that go wrong";
 constexpr char kCheckpoints[] = "Checkpoints and limits";
 
+EnumChoices<OnTrouble> reactions() {
+  return {{"skip", OnTrouble::kSkip}, {"stop", OnTrouble::kStop}, {"rollback", OnTrouble::kRollBack}};
+}
+
+EnumChoices<OnTrouble> reactions_or_off() {
+  EnumChoices<OnTrouble> choices = reactions();
+  choices.insert(choices.begin(), {"off", OnTrouble::kOff});
+  return choices;
+}
+
 // Seconds, or none (which is 0).
 Flag<RunConfig> duration_flag(FlagInfo info, double RunConfig::* field) {
   info.expects = "a time such as 30s, 90m or 3h, or none";
@@ -43,19 +53,19 @@ Flag<RunConfig> interval_flag(FlagInfo info, Interval RunConfig::* field) {
 
 void add_trouble_flags(TrainFlags& flags) {
   flags.push_back(
-      choice_flag({.key = "on_nonfinite",
-                   .on_resume = OnResume::kWarned,
-                   .group = kTrouble,
-                   .metavar = "WHAT",
-                   .help = "If gradients are not finite: skip the update, stop, or rollback, which goes "
-                           "back to the newest checkpoint and steps over the window."},
-                  &RunConfig::on_nonfinite, {"skip", "stop", "rollback"}));
-  flags.push_back(choice_flag({.key = "on_spike",
-                               .on_resume = OnResume::kWarned,
-                               .group = kTrouble,
-                               .metavar = "WHAT",
-                               .help = "If loss or gradient norm leap up: off, skip, stop or rollback."},
-                              &RunConfig::on_spike, {"off", "skip", "stop", "rollback"}));
+      enum_flag({.key = "on_nonfinite",
+                 .on_resume = OnResume::kWarned,
+                 .group = kTrouble,
+                 .metavar = "WHAT",
+                 .help = "If gradients are not finite: skip the update, stop, or rollback, which goes "
+                         "back to the newest checkpoint and steps over the window."},
+                &RunConfig::on_nonfinite, reactions()));
+  flags.push_back(enum_flag({.key = "on_spike",
+                             .on_resume = OnResume::kWarned,
+                             .group = kTrouble,
+                             .metavar = "WHAT",
+                             .help = "If loss or gradient norm leap up: off, skip, stop or rollback."},
+                            &RunConfig::on_spike, reactions_or_off()));
   flags.push_back(real_flag({.key = "spike_zscore",
                              .on_resume = OnResume::kWarned,
                              .group = kTrouble,
@@ -118,14 +128,14 @@ void add_checkpoint_flags(TrainFlags& flags) {
       [](const std::string& text) {
         return text == "auto" || text.starts_with("val_") || text.starts_with("ema_val_");
       }));
-  flags.push_back(
-      choice_flag({.key = "on_save_error",
-                   .on_resume = OnResume::kFree,
-                   .group = kCheckpoints,
-                   .metavar = "WHAT",
-                   .help = "If a checkpoint cannot be written: stop, or continue and try again at the "
-                           "next one."},
-                  &RunConfig::on_save_error, {"stop", "continue"}));
+  flags.push_back(enum_flag(
+      {.key = "on_save_error",
+       .on_resume = OnResume::kFree,
+       .group = kCheckpoints,
+       .metavar = "WHAT",
+       .help = "If a checkpoint cannot be written: stop, or continue and try again at the "
+               "next one."},
+      &RunConfig::on_save_error, {{"stop", OnSaveError::kStop}, {"continue", OnSaveError::kContinue}}));
   flags.push_back(
       duration_flag({.key = "max_time",
                      .on_resume = OnResume::kNotCompared,

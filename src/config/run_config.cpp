@@ -5,6 +5,7 @@
 #include "base/number_text.h"
 #include "config/flag_table.h"
 #include "gradstep/base/error.h"
+#include "report/averaged.h"
 
 namespace gradstep {
 namespace {
@@ -32,7 +33,7 @@ void check_length(const RunConfig& config) {
 }
 
 void check_best_metric(const RunConfig& config) {
-  if (config.best_metric.starts_with("ema_") && config.ema == 0) {
+  if (is_of_averages(config.best_metric) && config.ema == 0) {
     reject("--best-metric " + config.best_metric + " needs averages; give --ema such as 0.999");
   }
 }

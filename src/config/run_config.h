@@ -13,12 +13,17 @@
 
 namespace gradstep {
 
+enum class SampleOrder { kShuffled, kSequential };
+// What a window that goes wrong leads to. Only spikes can be left unlooked for.
+enum class OnTrouble { kOff, kSkip, kStop, kRollBack };
+enum class OnSaveError { kStop, kContinue };
+
 struct RunConfig {
   // Data
   std::string dataset{};  // one of the program's data sets
   double val_fraction =
       0;  // of the training set, for evaluation instead of the test set; 0: use the test set
-  std::string order = "shuffled";  // shuffled, sequential
+  SampleOrder order = SampleOrder::kShuffled;
   int64_t workers = 1;
   // Model
   std::string model{};  // one of the program's models
@@ -46,10 +51,10 @@ struct RunConfig {
   double clip_grad = 0;          // 0: off
   double ema = 0;                // decay of the moving average of the parameters; 0: off
   // Numbers that go wrong
-  std::string on_nonfinite = "skip";  // skip, stop, rollback
-  std::string on_spike = "off";       // off, skip, stop, rollback
-  double spike_zscore = 6;            // standard deviations
-  int64_t spike_window = 128;         // windows
+  OnTrouble on_nonfinite = OnTrouble::kSkip;  // never kOff
+  OnTrouble on_spike = OnTrouble::kOff;
+  double spike_zscore = 6;     // standard deviations
+  int64_t spike_window = 128;  // windows
   int64_t max_rollbacks = 3;
   // Precision and machine
   std::string precision = "auto";  // auto, fp32, bf16, fp16
@@ -64,9 +69,9 @@ struct RunConfig {
   std::string resume = "none";  // none, auto, or the path of a checkpoint or a run
   bool accept_drift = false;    // resume although data, seed, batch, model, total or schedule differ
   Interval save_interval{1, Interval::Unit::kEpochs};
-  int64_t keep_checkpoints = 3;         // newest ones, and the best; 0: all
-  std::string best_metric = "auto";     // auto, or a value of the rows: val_acc, ema_val_loss
-  std::string on_save_error = "stop";   // stop, continue
+  int64_t keep_checkpoints = 3;      // newest ones, and the best; 0: all
+  std::string best_metric = "auto";  // auto, or a value of the rows: val_acc, ema_val_loss
+  OnSaveError on_save_error = OnSaveError::kStop;
   double grace = 0;                     // seconds from a stop signal to the kill; 0: not known
   std::optional<int64_t> stop_after{};  // updates of this start, after which it saves and leaves
   // Output

@@ -35,11 +35,12 @@ void add_data(TrainFlags& flags) {
        .metavar = "X",
        .help = "Part of the training set to split off for evaluation; 0: evaluate on the test set."},
       &RunConfig::val_fraction, kBelowOne));
-  flags.push_back(choice_flag({.key = "order",
-                               .group = kDataGroup,
-                               .metavar = "NAME",
-                               .help = "Order of the samples: shuffled anew in every epoch, or sequential."},
-                              &RunConfig::order, {"shuffled", "sequential"}));
+  flags.push_back(enum_flag(
+      {.key = "order",
+       .group = kDataGroup,
+       .metavar = "NAME",
+       .help = "Order of the samples: shuffled anew in every epoch, or sequential."},
+      &RunConfig::order, {{"shuffled", SampleOrder::kShuffled}, {"sequential", SampleOrder::kSequential}}));
   flags.push_back(
       integer_flag({.key = "workers",
                     .on_resume = OnResume::kFree,

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "gradstep/report/sinks.h"
+#include "report/averaged.h"
 #include "report/best_effort.h"
 
 namespace gradstep {
@@ -22,7 +23,7 @@ void call_all(const std::vector<std::unique_ptr<Sink>>& sinks, Call call) {
   if (first) std::rethrow_exception(first);
 }
 
-const std::string kAveraged = "ema_";
+const std::string kAveraged = kAveragedPrefix;
 const std::string kMetric = "val_";
 const std::string kLoss = "loss";
 

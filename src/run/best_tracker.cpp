@@ -6,14 +6,13 @@
 
 #include "base/nearest.h"
 #include "gradstep/base/error.h"
+#include "report/averaged.h"
 
 namespace gradstep {
 namespace {
 
-constexpr char kAveraged[] = "ema_";
-
 bool has_finite_loss(const EvalRow& row, const std::string& metric) {
-  return std::isfinite(metric.starts_with(kAveraged) ? row.ema_val_loss.value_or(NAN) : row.val_loss);
+  return std::isfinite(is_of_averages(metric) ? row.ema_val_loss.value_or(NAN) : row.val_loss);
 }
 
 std::vector<BestMetric> choices(const Task& task, bool has_ema) {
@@ -25,7 +24,7 @@ std::vector<BestMetric> choices(const Task& task, bool has_ema) {
   all.push_back({"val_loss", false});
   const size_t num_plain = all.size();
   for (size_t i = 0; has_ema && i < num_plain; ++i)
-    all.push_back({kAveraged + all[i].name, all[i].higher_is_better});
+    all.push_back({kAveragedPrefix + all[i].name, all[i].higher_is_better});
   return all;
 }
 
@@ -39,7 +38,7 @@ BestMetric find_best_metric(const std::string& asked, const Task& task, bool has
     if (each.name == asked) return each;
     names.push_back(each.name);
   }
-  if (!has_ema && asked.starts_with(kAveraged)) {
+  if (!has_ema && is_of_averages(asked)) {
     throw ConfigError("--best-metric " + asked + " needs averages; give --ema such as 0.999");
   }
   throw ConfigError("--best-metric " + asked + ": this task has no metric of that name" +

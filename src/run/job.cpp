@@ -14,7 +14,7 @@ std::string yes_or_no(bool value) { return value ? "true" : "false"; }
 // An optimizer of one's own is known by its options only.
 std::string optimizer_name(const EngineOptions& engine) {
   if (engine.make_optimizer) return "own";
-  return engine.optimizer.kind == OptimizerKind::kAdamW ? "adamw" : "sgd";
+  return to_string(engine.optimizer.kind);
 }
 
 void require(bool holds, const std::string& what) {

@@ -12,6 +12,7 @@ namespace gradstep {
 
 class AdamW final : public Optimizer {
  public:
+  static constexpr int64_t kMoments = 2;  // means and squares
   AdamW(std::vector<TrainedParameter> parameters, const OptimizerOptions& options);
   void step(double lr, const at::Tensor& found_inf) override;
   [[nodiscard]] NamedTensors state() const override;

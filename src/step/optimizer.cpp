@@ -19,6 +19,19 @@ bool is_not_negative(double value) { return value >= 0 && std::isfinite(value); 
 
 }  // namespace
 
+std::string to_string(OptimizerKind kind) { return kind == OptimizerKind::kSgd ? "sgd" : "adamw"; }
+
+OptimizerKind parse_optimizer_kind(const std::string& text) {
+  if (text == "adamw") return OptimizerKind::kAdamW;
+  if (text == "sgd") return OptimizerKind::kSgd;
+  throw ConfigError("optimizer \"" + text + "\" is not one of adamw, sgd");
+}
+
+int64_t num_moments(const OptimizerOptions& options) {
+  if (options.kind == OptimizerKind::kAdamW) return AdamW::kMoments;
+  return Sgd::num_moments(options.momentum);
+}
+
 void validate(const OptimizerOptions& options) {
   constexpr const char* kPart = "at least 0 and below 1";
   check(is_not_negative(options.weight_decay), "weight decay", options.weight_decay, "at least 0 and finite");

@@ -12,6 +12,8 @@ namespace gradstep {
 
 class Sgd final : public Optimizer {
  public:
+  // One buffer a parameter, or none without momentum.
+  static int64_t num_moments(double momentum) { return momentum > 0 ? 1 : 0; }
   Sgd(std::vector<TrainedParameter> parameters, const OptimizerOptions& options);
   void step(double lr, const at::Tensor& found_inf) override;
   [[nodiscard]] NamedTensors state() const override;

@@ -64,7 +64,7 @@ TEST(EngineOptionsOf, EverySettingArrives) {
   config.seed = 99;
   config.param_groups = "fc1.*:lr=0.5";
   config.ema = 0.875;
-  config.on_spike = "skip";
+  config.on_spike = OnTrouble::kSkip;
   config.spike_zscore = 4.5;
   config.spike_window = 17;
   const EngineOptions options = engine_options(config);

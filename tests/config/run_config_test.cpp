@@ -154,6 +154,9 @@ TEST(Validate, NamesFlagValueAndCure) {
             "--batch-size '0': must be a whole number from 1 to 1000000000");
   EXPECT_EQ(refusal_with([](RunConfig& c) { c.lr = -1; }), "--lr '-1': must be a number of at least 0");
   EXPECT_EQ(refusal_with([](RunConfig& c) { c.opt = "lion"; }), "--opt 'lion': must be adamw or sgd");
+  // Only spikes can be left unlooked for.
+  EXPECT_THAT(refusal_with([](RunConfig& c) { c.on_nonfinite = OnTrouble::kOff; }),
+              HasSubstr("must be skip, stop or rollback"));
 }
 
 TEST(Validate, RefusesWhatIsOutOfRange) {

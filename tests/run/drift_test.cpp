@@ -132,15 +132,15 @@ TEST(Drift, AnotherBestMetricWarns) {
 TEST(Drift, ASettingThatTheCheckpointLacksHadItsDefault) {
   TrainState old = stored();
   old.settings.erase("order");
-  const auto drift_with = [&](const std::string& order) {
+  const auto drift_with = [&](SampleOrder order) {
     Now now;
     now.config.order = order;
     const Settings texts = now.settings->texts({});
     return find_drift(old, {texts, 128, 469, "abc", "val_acc"});
   };
-  EXPECT_THAT(drift_with("shuffled"), IsEmpty());
-  ASSERT_EQ(drift_with("sequential").size(), 1U);
-  EXPECT_EQ(drift_with("sequential")[0].kind, OnResume::kRefused);
+  EXPECT_THAT(drift_with(SampleOrder::kShuffled), IsEmpty());
+  ASSERT_EQ(drift_with(SampleOrder::kSequential).size(), 1U);
+  EXPECT_EQ(drift_with(SampleOrder::kSequential)[0].kind, OnResume::kRefused);
 }
 
 }  // namespace

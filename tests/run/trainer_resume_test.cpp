@@ -152,7 +152,7 @@ TEST(Skips, ARowOfThemGoesOnInTheNextStart) {
     run.config.opt = "sgd";
     run.config.sched = "constant";
     run.config.lr = 1e38;  // nothing is finite after the first update
-    run.config.on_spike = "skip";
+    run.config.on_spike = OnTrouble::kSkip;
   };
   SmallRun whole;
   prepare(whole);

@@ -144,6 +144,24 @@ TEST(Optimizer, OptionsThatMakeNoSenseAreRefused) {
               ::testing::HasSubstr("Nesterov"));
 }
 
+TEST(OptimizerOptions, KindsAreReadAsTheyAreWritten) {
+  for (const OptimizerKind kind : {OptimizerKind::kAdamW, OptimizerKind::kSgd})
+    EXPECT_EQ(parse_optimizer_kind(to_string(kind)), kind);
+  EXPECT_THAT(message_of<ConfigError>([] { (void)parse_optimizer_kind("lion"); }),
+              ::testing::HasSubstr("\"lion\""));
+}
+
+TEST(OptimizerOptions, TheNumberOfMomentsIsThatOfTheState) {
+  const at::Tensor parameter = at::zeros({3, 5});
+  for (const OptimizerOptions& options : {OptimizerOptions{}, OptimizerOptions{.kind = OptimizerKind::kSgd},
+                                          OptimizerOptions{.kind = OptimizerKind::kSgd, .momentum = 0}}) {
+    int64_t moments = 0;
+    for (const auto& [name, tensor] : make_optimizer({{.name = "w", .tensor = parameter}}, options)->state())
+      moments += tensor.sizes() == parameter.sizes() ? 1 : 0;
+    EXPECT_EQ(num_moments(options), moments) << to_string(options.kind);
+  }
+}
+
 TEST(EngineOptions, ThatMakeNoSenseAreRefused) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto refusal = [](auto change) {

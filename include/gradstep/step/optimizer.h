@@ -65,6 +65,11 @@ enum class OptimizerKind {
   kSgd     ///< torch.optim.SGD, with momentum
 };
 
+/// "adamw" or "sgd".
+[[nodiscard]] std::string to_string(OptimizerKind kind);
+/// Reads "adamw" or "sgd". Throws ConfigError for any other text.
+[[nodiscard]] OptimizerKind parse_optimizer_kind(const std::string& text);
+
 /// Which optimizer trains, and how. The learning rate comes from LrSchedule.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;  ///< which optimizer
@@ -84,6 +89,10 @@ struct OptimizerOptions {
 /// eps that is 0 in fp32, a negative or infinite weight decay or learning rate factor, Nesterov without
 /// momentum.
 void validate(const OptimizerOptions& options);
+
+/// How many tensors as large as a parameter make_optimizer(..., options) remembers for each: 2 for AdamW, 1
+/// for SGD with momentum, else 0.
+[[nodiscard]] int64_t num_moments(const OptimizerOptions& options);
 
 /// Applies the groups to the parameters. A parameter that requires no gradient is frozen, whatever its group
 /// says. Throws ConfigError for a pattern that matches no parameter (naming near ones), for a group whose
