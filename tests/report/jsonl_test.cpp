@@ -186,6 +186,20 @@ TEST(JsonlRow, TextsAreEscapedAndBrokenUtf8IsReplaced) {
   }
 }
 
+TEST_F(JsonlSinkTest, OnlyTheRowOfTheEndReadsAsOne) {
+  {
+    JsonlSink sink(path());
+    sink.window(sample_row());
+    sink.event({.event = Warning{"end"}});
+    sink.end({.update = 4});
+  }
+  std::istringstream lines(read_file(path()));
+  std::vector<bool> ends;
+  for (std::string line; std::getline(lines, line);) ends.push_back(is_end_row(line));
+  EXPECT_EQ(ends, (std::vector<bool>{false, false, true}));
+  EXPECT_FALSE(is_end_row(""));
+}
+
 TEST_F(JsonlSinkTest, WritesOneLineForEachRow) {
   {
     JsonlSink sink(path());
