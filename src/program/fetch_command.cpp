@@ -1,7 +1,10 @@
 // gradstep fetch: its flags, and the way to the downloader.
+#include "app/arguments.h"
+#include "app/program.h"
 #include "app/terminal.h"
 #include "config/flag_table.h"
 #include "download/fetch.h"
+#include "download/fetch_list.h"
 #include "gradstep/base/error.h"
 #include "program/recipes.h"
 
@@ -40,18 +43,18 @@ int run(const Arguments& arguments, bool quiet) {
 
 }  // namespace
 
-ExtraCommand fetch_command() {
-  std::vector<FlagInfo> infos;
-  for (const Flag<FetchOptions>& flag : make_fetch_flags()) infos.push_back(flag.info);
-  return {
-      .info = {.name = "fetch",
-               .summary = "Download a data set, go on where an earlier try broke off, and check every file.",
-               .positional = "NAME",
-               .positional_help = "mnist, fashion-mnist or cifar10.",
-               .flags = infos,
-               .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"},
-               .run = run},
-      .before = "ckpt ls"};
+void add_fetch(App& app) {
+  CommandInfo info{
+      .name = "fetch",
+      .summary = "Download a data set, go on where an earlier try broke off, and check every file.",
+      .positional = "NAME",
+      .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"},
+      .run = run};
+  std::vector<std::string> names;
+  for (const FetchList& list : known_fetch_lists()) names.push_back(list.dataset);
+  info.positional_help = expectation(names) + ".";
+  for (const Flag<FetchOptions>& flag : make_fetch_flags()) info.flags.push_back(flag.info);
+  AppAccess::program(app).extra.push_back({.info = std::move(info), .before = "ckpt ls"});
 }
 
 }  // namespace gradstep

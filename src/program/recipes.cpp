@@ -1,15 +1,14 @@
-// What --model and --dataset choose from.
+// What --model and --dataset choose from, in the order of the help; the first ones are the defaults.
+// no torch
 #include "program/recipes.h"
 
 namespace gradstep {
 
 App gradstep_app() {
   App app("gradstep");
-  app.model<MlpRecipe>("mlp");
-  app.dataset<NamedData>("fashion-mnist", "fashion-mnist");
-  app.dataset<NamedData>("mnist", "mnist");
-  app.dataset<NamedData>("cifar10", "cifar10");
-  app.command(fetch_command());
+  add_mlp(app);
+  add_named_data(app);
+  add_fetch(app);
   return app;
 }
 

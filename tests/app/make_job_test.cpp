@@ -16,8 +16,8 @@ namespace {
 TEST(LeastMemory, CountsParametersWindowsAndASample) {
   const DatasetSpec spec{"fashion-mnist", {28, 28}, 10};
   const auto bytes = [&](const RunConfig& config) {
-    return least_memory(config, MlpRecipe().size(spec), Sampler(60'000, config.global_batch(1), uint64_t{0}),
-                        spec, 1);
+    return least_memory(config, RunSettings(program().catalog).model().size(spec),
+                        Sampler(60'000, config.global_batch(1), uint64_t{0}), spec, 1);
   };
   const RunConfig defaults;
   EXPECT_EQ(bytes(defaults), 28 * 203'530 + 128 * 784 + 2 * (784 + 256));
