@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <sstream>
 
 #include "support/gradstep_program.h"
@@ -50,14 +51,21 @@ TEST(Help, IsGroupedAndHoldsTheExitCodes) {
     EXPECT_THAT(help, HasSubstr(code));
 }
 
+TEST(Help, EveryCommandCanBeRun) {
+  for (const CommandInfo& each : commands()) EXPECT_TRUE(each.run) << each.name;
+}
+
 TEST(Help, FitsTheTerminal) {
   for (const int width : {64, 80, 100}) {
     std::string all = program_help(width);
-    for (const CommandInfo& each : commands()) all += command_help(each, width);
+    std::set<std::string> examples;
+    for (const CommandInfo& each : commands()) {
+      all += command_help(each, width);
+      for (const std::string& example : each.examples) examples.insert("  " + example);
+    }
     std::istringstream lines(all);
     for (std::string line; std::getline(lines, line);) {
-      // Examples stay whole, to be copied.
-      const bool is_example = line.find("gradstep ") != std::string::npos;
+      const bool is_example = examples.contains(line);  // they stay whole, to be copied
       EXPECT_TRUE(is_example || line.size() <= static_cast<size_t>(width)) << line;
       EXPECT_LE(line.size(), 80U + (width > 80 ? 20U : 0U)) << line;
     }

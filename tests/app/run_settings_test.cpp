@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -70,9 +71,11 @@ TEST(RunSettings, RangesOfRecipesAreKept) {
 
 TEST(RunSettings, SettledTextsStandInPlaceOfWhatWasAsked) {
   const RunSettings settings(program().catalog);
-  for (const Setting& setting : settings.texts({{"precision", "bf16"}})) {
-    if (setting.key == "precision") EXPECT_EQ(setting.text, "bf16");
-    if (setting.key == "matmul") EXPECT_EQ(setting.text, "auto");
+  const Settings texts = settings.texts({{"precision", "bf16"}});
+  for (const auto& [key, text] : {std::pair{"precision", "bf16"}, std::pair{"matmul", "auto"}}) {
+    const auto found = std::ranges::find(texts, key, &Setting::key);
+    ASSERT_NE(found, texts.end()) << key;
+    EXPECT_EQ(found->text, text) << key;
   }
   EXPECT_EQ(settings.config.precision, "auto");
 }

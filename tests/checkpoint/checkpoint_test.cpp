@@ -130,7 +130,11 @@ TEST_F(Checkpoint, HashesAreThoseOfWholeFiles) {
   TrainState state = full_state();
   state.model.emplace_back("large", numbers({700'001}, 3));
   write(state);
-  for (const ManifestFile& file : read_manifest(path(120) + "/manifest.json")) {
+  const std::vector<ManifestFile> files = read_manifest(path(120) + "/manifest.json");
+  // Every file but the manifest.
+  EXPECT_EQ(files.size(), posix_file_system().list(path(120)).size() - 1);
+  ASSERT_GE(files.size(), 3U);
+  for (const ManifestFile& file : files) {
     const std::string bytes = dir_.read("checkpoints/step-00000120/" + file.name);
     EXPECT_EQ(file.bytes, bytes.size());
     EXPECT_EQ(file.xxh3, xxh3(bytes.data(), bytes.size())) << file.name;
