@@ -163,7 +163,9 @@ class OwnProgram(unittest.TestCase):
         self.done(run("replay", box, program=renamed))
 
     def test_the_folder_of_a_run_has_the_name_of_the_recipe(self):
-        plan = self.done(run(*(str(each) for each in self.train("--dry-run") if each not in ("-o", self.folder / "run"))))
+        plan = self.done(
+            run(*(str(each) for each in self.train("--dry-run") if each not in ("-o", self.folder / "run")))
+        )
         self.assertRegex(plan.stdout, r"runs/bytes-2\d{7}-\d{6}")
 
 

@@ -59,7 +59,7 @@ def source(includes, *parts):
 def sources():
     """Files made of all blocks of all pages. A block that is not named here is an error, as is one that is gone."""
     recipe, minimal = blocks("README.md")
-    beginning, loop, engine, trainer, app, own_state = blocks("docs/from_a_loop.md")
+    beginning, loop, engine, trainer, app, adjust, own_state = blocks("docs/from_a_loop.md")
     (version,) = blocks("docs/versioning.md")
     return {
         "Engine and Trainer": source(
@@ -73,6 +73,8 @@ def sources():
             APP,
             module("ByteModel", "int64_t") + str(recipe),
             app,
+            "std::unique_ptr<gradstep::Optimizer> make_my_optimizer(std::vector<gradstep::TrainedParameter>);\n"
+            f"struct Adjusted : gradstep::Recipe {{\n{adjust}}};\n",
             function("own_state", own_state, given="gradstep::Task task, int64_t stage, at::Tensor memory"),
         ),
         "versions": str(version),
