@@ -26,6 +26,17 @@
 namespace gradstep {
 namespace {
 
+// A checkpoint that our own reader refuses would be worth nothing, and cost older ones their place.
+std::string readable(std::string state) {
+  if (state.size() > kMaxStateBytes) {
+    throw CheckpointError("the state without its tensors takes " +
+                          bytes_text(static_cast<int64_t>(state.size())) + ", at most " +
+                          bytes_text(kMaxStateBytes) + " can be read back; keep large values as tensors");
+  }
+  (void)parse_state(kStateFile, state);
+  return state;
+}
+
 // What goes into the folder, manifest excepted, in memory.
 class Contents {
  public:
@@ -34,7 +45,7 @@ class Contents {
         optimizer_(state.optimizer, {}),
         ema_(state.ema, model_metadata(state.info)),
         user_(state.user.tensors, {}),
-        state_(format_state(state)) {
+        state_(readable(format_state(state))) {
     files_ = {{kModelFile, model_.pieces()}, {kOptimizerFile, optimizer_.pieces()}};
     if (!state.ema.empty()) files_.emplace_back(kEmaFile, ema_.pieces());
     if (!state.user.tensors.empty()) files_.emplace_back(kUserFile, user_.pieces());

@@ -131,6 +131,7 @@ double EvalResult::at(const std::string& name) const {
 }
 
 EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, const EvaluateOptions& options) {
+  validate(task);
   const at::Device device = task.module->parameters().front().device();
   const at::NoGradGuard no_grad;
   const ModeGuard eval_mode(*task.module, /*training=*/false);
@@ -159,7 +160,8 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   };
   together(measure_part, device, world);
   world.all_reduce_sum(sums.values());
-  EvalResult result = sums.result();
+  EvalResult result;
+  together([&] { result = sums.result(); }, device, world);  // Metric::value may throw
   result.complete = sum_over_ranks(complete ? 0 : 1, device, world) == 0;
   return result;
 }

@@ -12,8 +12,6 @@ namespace {
 
 Job checked(Job job, int64_t world_size) {
   validate(job);
-  if (job.task.module->parameters().empty())
-    throw ConfigError("the model has no parameters to train; register some with requires_grad");
   if (job.global_batch == 0) job.global_batch = job.engine.micro_batch * world_size;
   if (!job.data.test) job.eval.interval = {};
   return job;

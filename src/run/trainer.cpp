@@ -256,7 +256,7 @@ void Trainer::Impl::save_after_error() noexcept {
     SoloWorld alone;
     save(/*export_model=*/true, alone);
     saver_->wait();
-  } catch (const std::exception&) {
+  } catch (...) {
   }
 }
 
@@ -289,7 +289,11 @@ bool Trainer::Impl::time_is_over() const {
   return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
 }
 
-Trainer::Trainer(Job job, World& world) : impl_(std::make_unique<Impl>(std::move(job), world)) {}
+Trainer::Trainer(Job job, World& world) {
+  const bool has_device = job.task.module && !job.task.module->parameters().empty();
+  const c10::Device device = has_device ? job.task.module->parameters().front().device() : at::kCPU;
+  gradstep::together([&] { impl_ = std::make_unique<Impl>(std::move(job), world); }, device, world);
+}
 Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->setup_.plan; }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }

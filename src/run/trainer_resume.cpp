@@ -11,7 +11,7 @@
 namespace gradstep {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
-  TORCH_CHECK(!reporter_, "Trainer::resume: the run has begun already");
+  if (reporter_) throw ConfigError("Trainer::resume: the run has begun already; resume before run()");
   saver_.reset();  // whatever prepare_output() found out was of a new run
   require_same_window(found);
   together([&] { take_over(found); });

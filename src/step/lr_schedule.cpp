@@ -46,8 +46,9 @@ double LrSchedule::at(int64_t k) const {
 void validate(const LrSchedule& schedule) {
   if (schedule.function) return;
   const auto number = [](int64_t n) { return std::to_string(n); };
-  if (!(schedule.peak >= 0) || !(schedule.min >= 0) || schedule.warmup_steps < 0) {
-    throw ConfigError("schedule: learning rates and warm-up must not be negative");
+  if (!(schedule.peak >= 0) || !std::isfinite(schedule.peak) || !(schedule.min >= 0) ||
+      schedule.warmup_steps < 0) {
+    throw ConfigError("schedule: learning rates and warm-up must be finite and must not be negative");
   }
   if (schedule.shape == LrShape::kConstant) return;
   if (schedule.total_steps < 1) {
