@@ -30,7 +30,7 @@ class DataOf final : public DataRecipe {
   std::shared_ptr<const Dataset> load(Split part) override {
     const std::lock_guard lock(mutex_);
     if (!data_.train) data_ = recipe_->data();
-    return part == Split::kTrain ? data_.train : data_.test;
+    return part == Split::kTrain ? data_.train : data_.eval;
   }
 
  private:

@@ -46,9 +46,9 @@ Source open_data(const RunSettings& settings) {
   DataRecipe& recipe = settings.dataset();
   Source source{.data = {}, .name = config.dataset, .folder = {}, .part = eval_part_name(config)};
   if (config.val_fraction > 0) {
-    source.data = split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed).test;
+    source.data = split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed).eval;
   } else {
-    source.data = recipe.load(Split::kTest);
+    source.data = recipe.load(Split::kEval);
   }
   if (!source.data) {
     throw DataError("data set " + config.dataset +
@@ -70,7 +70,7 @@ void check_fit(const ModelInfo& info, const Source& source, const std::string& p
     return;
   }
   throw ConfigError("--dataset " + source.name + ": its " +
-                    (spec.kind == SampleKind::kPictures ? "pictures" : "samples") +
+                    (spec.kind == SampleKind::kImages ? "pictures" : "samples") +
                     " or classes are not those that " + path + " was trained on (" +
                     info.settings.at("dataset") + "); choose a data set of the same shape");
 }

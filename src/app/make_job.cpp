@@ -18,11 +18,11 @@ namespace {
 // Found out now rather than at the first evaluation.
 void check_fit(const std::string& name, const DatasetPair& data) {
   const std::vector<int64_t>& wanted = data.train->spec().input_shape;
-  if (!data.test || data.test->spec().input_shape == wanted) return;
+  if (!data.eval || data.eval->spec().input_shape == wanted) return;
   throw DataError("data set " + name + ": expected test " +
-                  (data.train->spec().kind == SampleKind::kPictures ? "pictures" : "samples") + " of " +
+                  (data.train->spec().kind == SampleKind::kImages ? "pictures" : "samples") + " of " +
                   shape_text(wanted) + " as in the training set, found " +
-                  shape_text(data.test->spec().input_shape) +
+                  shape_text(data.eval->spec().input_shape) +
                   "; fetch all files again or correct the folder");
 }
 
@@ -125,10 +125,10 @@ DatasetPair load_data(const RunSettings& settings) {
     return split_validation(recipe.load(Split::kTrain), config.val_fraction, config.seed);
   }
   // Both parts are unpacked at the same time.
-  auto test = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kTest); });
+  auto eval = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kEval); });
   DatasetPair data;
   data.train = recipe.load(Split::kTrain);
-  data.test = test.get();
+  data.eval = eval.get();
   if (!data.train)
     throw DataError("data set " + config.dataset + ": has no training part; correct its recipe");
   check_fit(config.dataset, data);
@@ -200,7 +200,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, const Trai
               .early_stop_patience = config.early_stop_patience};
   job.save = {.interval = config.save_interval,
               .keep = config.keep_checkpoints,
-              .go_on_on_error = config.on_save_error == "continue",
+              .continue_on_error = config.on_save_error == "continue",
               .grace_seconds = config.grace};
   job.trouble = {.on_not_finite = reaction(config.on_nonfinite),
                  .on_spike = reaction(config.on_spike),

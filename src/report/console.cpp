@@ -51,7 +51,7 @@ std::string end_line(const RunEnd& row) {
     if (!row.last_eval->metrics.empty()) text += metric_text("val_", row.last_eval->metrics.front());
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
-  if (!is_finished(row) && row.can_go_on) text += " | go on with --resume auto";
+  if (!is_finished(row) && row.resumable) text += " | go on with --resume auto";
   return text;
 }
 

@@ -74,7 +74,7 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     if (failure_) continue;
     if (outcome.diverged) {
       failure_ = std::make_exception_ptr(Diverged(outcome.error));
-    } else if (!policy_.go_on_on_error) {
+    } else if (!policy_.continue_on_error) {
       failure_ = std::make_exception_ptr(CheckpointError(outcome.error));
     }
   }

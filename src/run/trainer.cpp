@@ -152,12 +152,12 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
 
 void Trainer::Impl::evaluate_now() {
   evaluated_at_ = num_windows();
-  if (!setup_.job.data.test) return;
+  if (!setup_.job.data.eval) return;
   const auto pause = clock_.pause();
   EvaluateOptions options{.precision = setup_.job.engine.precision, .tables = false};
   // With several ranks all must take part to the end.
   if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
-  const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
+  const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.eval, setup_.world, options);
   if (!result.complete) return;
   EvalRow row{.update = setup_.engine.counters().updates,
               .epoch = run_.epoch,
@@ -166,7 +166,7 @@ void Trainer::Impl::evaluate_now() {
               .samples = result.samples};
   if (setup_.job.engine.ema_decay > 0) {
     const AveragesGuard averages(setup_.engine);
-    const EvalResult averaged = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
+    const EvalResult averaged = evaluate(setup_.job.task, *setup_.job.data.eval, setup_.world, options);
     if (!averaged.complete) return;
     row.ema_val_loss = averaged.loss;
     row.ema_metrics = averaged.metrics;
@@ -233,7 +233,7 @@ RunEnd Trainer::Impl::finish() {
              .best_metric = run_.best.metric().name};
   if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : *late_stop_;
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
-  end.can_go_on = !output_dir_.empty();
+  end.resumable = !output_dir_.empty();
   reporter_->tell([&](Sink& sinks) { sinks.end(end); });
   together([&] { reporter_->throw_failure(); });
   return end;
@@ -265,7 +265,7 @@ bool Trainer::Impl::of_rank_zero(bool own) {
 }
 
 bool Trainer::Impl::measured_last_update() const {
-  return !setup_.job.data.test ||
+  return !setup_.job.data.eval ||
          (run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates);
 }
 

@@ -248,7 +248,7 @@ TEST(Console, OnlyARunThatCanGoOnSaysHow) {
     ConsoleSink sink(out.file(), {});
     RunEnd row = end;
     row.model_path = "runs/a/model.safetensors";
-    row.can_go_on = true;
+    row.resumable = true;
     sink.end(row);
     const std::string shown = out.text();
     EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with --resume auto\n"), !how.empty())

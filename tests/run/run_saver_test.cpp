@@ -27,7 +27,7 @@ constexpr SaveBytes kBytes{.checkpoint = 1'000'000, .model = 400'000};
 class RunSaverTest : public ::testing::Test {
  protected:
   RunSaver saver(const std::string& on_save_error = "stop") {
-    policy_.go_on_on_error = on_save_error == std::string("continue");
+    policy_.continue_on_error = on_save_error == std::string("continue");
     return {disk_, policy_, max_seconds_, dir_.path(), kBytes, 10};
   }
   void report(RunSaver& saver, bool at_end) {

@@ -340,7 +340,7 @@ TEST(RunEnds, UnderAShortGraceTheModelFileIsLeftOut) {
   EXPECT_EQ(newest_checkpoint(run.out.path())->state.engine.counters.windows, 7);
   EXPECT_FALSE(std::filesystem::exists(run.out.file("model.safetensors")));
   EXPECT_EQ(end.model_path, "");
-  EXPECT_TRUE(end.can_go_on);
+  EXPECT_TRUE(end.resumable);
 }
 
 }  // namespace
