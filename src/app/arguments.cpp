@@ -109,7 +109,7 @@ class Parser {
     if (name.size() == 2) refuse("unknown flag " + name, "");
     // "-lr" is meant as "--lr".
     std::string hint = did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_);
-    if (hint.empty() && !command_.rest.empty()) hint = "; flags of train stand behind a lone --.";
+    if (hint.empty() && !command_.rest.empty()) hint = "; flags of train go after --.";
     refuse("unknown flag " + name, hint);
   }
 

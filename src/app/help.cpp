@@ -164,7 +164,7 @@ std::string program_help(int width) {
   for (const CommandInfo& command : commands())
     text += hanging("  " + command.name, command.summary, kCommandColumn, columns);
   text += "\nFlags\n";
-  text += hanging("  -h, --help", "This text; behind a command, its flags.", 16, columns);
+  text += hanging("  -h, --help", "This text; after a command: its flags.", 16, columns);
   text += hanging("  -q, --quiet", "Print the last line only.", 16, columns);
   text += hanging("  --version", "Versions of gradstep and LibTorch.", 16, columns);
   return text + "\nStart with: " + program().name + " train --epochs 3 -o runs/first\n";

@@ -28,7 +28,7 @@ void check_train_flags(const Words& flags) {
   for (const auto& [key, text] : parse_arguments(command("train"), flags).flags) {
     for (const char* const set_here : {"output_dir", "resume", "stop_after", "dry_run"}) {
       if (key != set_here) continue;
-      throw ConfigError(flag_spelling(key) + " behind --: verify-resume has its own; leave it out" +
+      throw ConfigError("verify-resume sets " + flag_spelling(key) + " itself; remove it after --" +
                         (key == "output_dir" ? ", or give -o before --" : ""));
     }
   }

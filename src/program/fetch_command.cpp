@@ -45,7 +45,7 @@ ExtraCommand fetch_command() {
   for (const Flag<FetchOptions>& flag : make_fetch_flags()) infos.push_back(flag.info);
   return {
       .info = {.name = "fetch",
-               .summary = "Download a data set, go on where an earlier try broke off, and check every file.",
+               .summary = "Download a data set, continue an interrupted download, and check every file.",
                .positional = "NAME",
                .positional_help = "mnist, fashion-mnist or cifar10.",
                .flags = infos,
