@@ -227,7 +227,7 @@ int guarded(const Words& words) {
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", program().name.c_str(), failure.line.c_str());
+    write_error(failure.line);
     return failure.exit_code;
   }
 }

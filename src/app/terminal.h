@@ -8,8 +8,10 @@
 
 namespace gradstep {
 
-// "<program>: warning: <text>" on stderr.
+// "<program>: warning: <text>" on stderr, with options spelt as flags.
 void write_warning(const std::string& text);
+// "<program>: <text>" on stderr, likewise.
+void write_error(const std::string& text);
 // For output that is all there is to see of a command: throws std::system_error when it reaches nobody,
 // unless its reader has seen enough and left.
 void write_stdout(const std::string& text);

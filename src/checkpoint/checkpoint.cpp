@@ -155,7 +155,7 @@ std::string advice(FileSystem& file_system, const std::string& output_dir, const
     const uint64_t free = file_system.free_bytes(place_of_checkpoints(output_dir));
     text += ", " + bytes_text(static_cast<int64_t>(free)) + " free";
   });
-  return text + "); make room, or lower --keep-checkpoints";
+  return text + "); make room, or lower `keep_checkpoints`";
 }
 
 }  // namespace

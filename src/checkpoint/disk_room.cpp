@@ -152,7 +152,7 @@ std::string check_room(FileSystem& file_system, const std::string& output_dir, c
   const std::string problem =
       shortage(file_system, needs(output_dir, checkpoints, still_needed(all.model, bytes.model, num_models)),
                "the checkpoints of this run will need");
-  return problem.empty() ? problem : problem + "; make room, or lower --keep-checkpoints";
+  return problem.empty() ? problem : problem + "; make room, or lower `keep_checkpoints`";
 }
 
 void require_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
@@ -160,7 +160,7 @@ void require_room(FileSystem& file_system, const std::string& output_dir, const 
   const std::string problem =
       shortage(file_system, needs(output_dir, bytes.checkpoint, model_bytes_of_save(bytes, request)),
                "a checkpoint needs");
-  if (!problem.empty()) throw CheckpointError(problem + "; make room, or give another --output-dir");
+  if (!problem.empty()) throw CheckpointError(problem + "; make room, or give another `output_dir`");
 }
 
 void require_writable(FileSystem& file_system, const std::string& output_dir) {

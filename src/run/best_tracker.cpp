@@ -40,9 +40,9 @@ BestMetric find_best_metric(const std::string& asked, const Task& task, bool has
     names.push_back(each.name);
   }
   if (!has_ema && asked.starts_with(kAveraged)) {
-    throw ConfigError("--best-metric " + asked + " needs averages; give --ema such as 0.999");
+    throw ConfigError("`best_metric` " + asked + " needs averages; give `ema` such as 0.999");
   }
-  throw ConfigError("--best-metric " + asked + ": this task has no metric of that name" +
+  throw ConfigError("`best_metric` " + asked + ": this task has no metric of that name" +
                     known_names(asked, names));
 }
 

@@ -34,7 +34,7 @@ void require_threads(int64_t num_threads) {
   throw ConfigError(
       "needs " + std::to_string(num_threads) + " threads beside the first, and may start " +
       std::to_string(threads.size()) +
-      "; lower --threads or --workers, or raise the limit (ulimit -u, or that of the container)");
+      "; lower `threads` or `workers`, or raise the limit (ulimit -u, or that of the container)");
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ c10::Device parse_device(const std::string& text) {
   if (text == "cpu") return c10::Device(c10::kCPU);
   const c10::Device device = text == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(text);
   if (device.index() < num_gpus) return device;
-  throw ConfigError("--device " + text + ": this machine shows " + std::to_string(num_gpus) +
-                    " CUDA devices to this LibTorch; use --device auto");
+  throw ConfigError("`device` " + text + ": this machine shows " + std::to_string(num_gpus) +
+                    " CUDA devices to this LibTorch; use `device` auto");
 }
 
 void set_threads(int64_t threads, int64_t num_others) {

@@ -11,8 +11,8 @@
 namespace gradstep {
 
 struct Drift {
-  std::string key{};  // of the config, "data", or what follows from several: "updates of the run (--epochs,
-                      // --max-steps)"
+  std::string key{};  // of the config, "data", or what follows from several: "updates of the run (`epochs`,
+                      // `max_steps`)"
   std::string before{};
   std::string now{};
   OnResume kind = OnResume::kFree;  // never kNotCompared

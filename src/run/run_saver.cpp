@@ -43,11 +43,11 @@ std::vector<std::string> RunSaver::check() {
       " is too short: a save of " + room_text(bytes) + " takes about " + short_time_text(seconds) + " here";
   // A signal may come right after a save has begun.
   if (policy_.grace_seconds > 0 && 2 * seconds > policy_.grace_seconds) {
-    warnings.push_back("--grace " + short_time_text(policy_.grace_seconds) + takes +
+    warnings.push_back("`grace` " + short_time_text(policy_.grace_seconds) + takes +
                        ", and one may be under way; ask the scheduler for more");
   }
   if (max_seconds_ > 0 && 1.5 * seconds > max_seconds_)
-    warnings.push_back("--max-time " + short_time_text(max_seconds_) + takes + "; allow more");
+    warnings.push_back("`max_time` " + short_time_text(max_seconds_) + takes + "; allow more");
   return warnings;
 }
 

@@ -135,7 +135,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
   if (step.spike) event(Spike{.window = step.window, .what = to_string(*step.spike)});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
-                   step.first_non_finite + "; lower --lr or set --clip-grad");
+                   step.first_non_finite + "; lower `lr` or set `clip_grad`");
   }
   const std::string cause =
       step.spike ? to_string(*step.spike) : "not finite, first in " + step.first_non_finite;
@@ -144,7 +144,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
       return;
     case Reaction::kStop:
       throw Diverged("stopped at window " + number + ": " + cause +
-                     "; lower --lr, set --clip-grad, or let it skip such windows");
+                     "; lower `lr`, set `clip_grad`, or let it skip such windows");
     case Reaction::kRollBack:
       roll_back(step, cause);
   }

@@ -114,7 +114,7 @@ void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& ch
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.1f", fp16 / fp32);
   choice.warning = "this processor emulates fp16: " + std::string(ratio) +
-                   " times the time of fp32 for a micro-batch; use --precision auto";
+                   " times the time of fp32 for a micro-batch; use `precision` auto";
 }
 
 void forward_backward(const Task& task, const Batch& batch, at::Device device, Precision precision) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -98,6 +99,9 @@ struct ConsoleOptions {
   bool is_terminal = false;   ///< draw a progress bar, at most ten times a second
   bool quiet = false;         ///< only the last line
   int width = 80;             ///< columns of the terminal
+  /// Applied to each line of an event and to the last line; empty: they stay as they are. The lines name
+  /// options by their keys in backticks, such as `lr`; a program can put its own names for them here.
+  std::function<std::string(const std::string& line)> reword{};
 };
 
 /// Prints the rows as lines for people, and a progress bar on a terminal.
