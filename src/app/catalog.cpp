@@ -1,4 +1,4 @@
-// One recipe may stand behind a model and a data set.
+// Keeps recipes by name. One recipe can be both a model and a data set.
 #include "app/catalog.h"
 
 #include <mutex>

@@ -35,7 +35,8 @@ constexpr char kPrecedence[] =
     "A flag wins over its environment variable GRADSTEP_<FLAG> (GRADSTEP_BATCH_SIZE=64), the variable over "
     "the config file (batch_size = 64), and the file over the default. --nesterov=false turns a switch off.";
 
-// Puts `text` behind `prefix` padded to `indent` columns, wrapped at `width`, further lines indented as well.
+// Writes `prefix` padded to `indent` columns, then `text` wrapped at `width`, with further lines indented as
+// well.
 std::string hanging(const std::string& prefix, const std::string& text, size_t indent, size_t width) {
   std::string result;
   std::string line = prefix;

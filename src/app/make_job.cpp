@@ -53,7 +53,7 @@ Task build_task(const RunSettings& settings, const Sampler& sampler, const Datas
   return task;
 }
 
-// Measures with the largest micro-batch that finds memory; the engine will come down to it, too.
+// Measures with the largest micro-batch that fits into memory; the engine will halve down to it, too.
 PrecisionChoice settle_precision(const Task& task, const Dataset& train, int64_t micro_batch,
                                  const std::string& precision, const std::string& matmul) {
   for (;; micro_batch /= 2) {
@@ -150,10 +150,10 @@ double least_memory(const RunConfig& config, const ModelSize& size, const Sample
   double pixels = 1;
   for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
-  // Each worker takes one at once, whether the run will get to it or not.
+  // Each worker gathers a window as soon as it starts, even if the run never gets to it.
   const int64_t num_windows = std::max<int64_t>(config.workers, 1);
   const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
-  // One sample at once is what a run comes down to where more find no memory.
+  // The engine halves the micro-batch if memory runs out, so one sample is the least that must fit.
   constexpr double kHalfBytes = 2;  // precision is not settled yet
   return parameters + windows + kHalfBytes * (pixels + static_cast<double>(size.activations));
 }
@@ -211,7 +211,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, const Trai
                .eval_part = eval_part_name(config),
                .model = or_name(settings.model().describe(train.spec()), config.model),
                .precision_reason = choice.reason};
-  // As many threads as there are cores is a number that changes the bits.
+  // The number of threads changes the bits, so the number in use is recorded, not "all cores".
   std::map<std::string, std::string> recorded = prepared.settled;
   recorded["threads"] = std::to_string(at::get_num_threads());
   job.settings = settings.texts(recorded);

@@ -1,4 +1,4 @@
-// Standard streams, where output is lost without a word unless somebody looks.
+// Standard streams. Nobody notices lost output unless each write is checked.
 // no torch
 #include "app/terminal.h"
 

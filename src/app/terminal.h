@@ -12,8 +12,8 @@ namespace gradstep {
 void write_warning(const std::string& text);
 // "<program>: <text>" on stderr, likewise.
 void write_error(const std::string& text);
-// For output that is all there is to see of a command: throws std::system_error when it reaches nobody,
-// unless its reader has seen enough and left.
+// For output that is the whole result of a command: throws std::system_error if it cannot be written, unless
+// the reader has closed the pipe.
 void write_stdout(const std::string& text);
 // The same for what printf has put into the buffer.
 void flush_stdout();

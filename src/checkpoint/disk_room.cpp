@@ -33,7 +33,7 @@ uint64_t plus(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
 }
 
-// What a folder has to take.
+// Bytes that a folder must have room for.
 struct Need {
   std::string folder;
   uint64_t bytes = 0;
@@ -44,15 +44,15 @@ std::optional<dev_t> disk_of(const std::string& folder) {
   return ::stat(folder.c_str(), &status) == 0 ? std::optional(status.st_dev) : std::nullopt;
 }
 
-// By disk: one, or two where the checkpoints have their own.
+// One entry for each disk: two if the checkpoints have their own.
 std::vector<Need> needs(const std::string& output_dir, uint64_t checkpoint_bytes, uint64_t model_bytes) {
   const std::string place = place_of_checkpoints(output_dir);
   if (place == output_dir) return {{output_dir, plus(checkpoint_bytes, model_bytes)}};
   return {{place, checkpoint_bytes}, {output_dir, model_bytes}};
 }
 
-// Of `all` files of so many bytes, where some are there already; the next one finds its place before another
-// goes.
+// Bytes still needed for `all` of the files, each of size `one`, if some exist. A new file is written before
+// an old one is removed.
 uint64_t still_needed(uint64_t all, uint64_t one, uint64_t num_present) {
   return std::max(one, all - std::min(all, times(num_present, one)));
 }

@@ -1,4 +1,4 @@
-// The exponent of what is not finite has all bits set; that is looked for in the bits themselves.
+// A value that is not finite has all bits of its exponent set; the loops below look for these bits.
 #include "checkpoint/finite.h"
 
 #include <ATen/ATen.h>

@@ -95,9 +95,8 @@ void check_content(const std::string& dir, OutputDir::Use use) {
                       ": holds files that are not of a run; choose an empty or new folder");
 }
 
-// Makes the entries of folders that are new durable: a power cut shall not take a run with its checkpoints.
-// `existing` is the nearest folder that was there before. Best effort: a folder that may not be read cannot
-// be synced.
+// Makes new folders durable, so that a power cut does not take the run with its checkpoints. `existing` is
+// the nearest folder that was there before. Best effort: a folder that may not be read cannot be synced.
 void sync_entries(const fs::path& path, const fs::path& existing) {
   fs::path folder = path;
   do {

@@ -1,4 +1,4 @@
-// All gradients travel in one flat buffer. Behind them come a flag for each parameter, which says whether the
+// All gradients travel in one flat buffer. After them come a flag for each parameter, which says whether the
 // rank has a gradient for it, and two flags that say how its passes ended.
 #include "dist/grad_sync.h"
 

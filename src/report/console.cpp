@@ -78,7 +78,7 @@ class ConsoleSink::Impl {
  public:
   Impl(std::FILE* out, ConsoleOptions options) : out_(out), options_(std::move(options)) {}
 
-  // Also when an exception is on its way: the error line shall not end up behind a bar.
+  // Runs during an exception too, so that the error line does not follow a bar.
   ~Impl() {
     if (const std::string text = bar_.erase(); !text.empty()) write(text);
   }
@@ -115,8 +115,8 @@ class ConsoleSink::Impl {
     if (row.step.skipped()) ++skips_;
   }
 
-  // Every log_interval windows; and at once when a loss or a gradient stops being finite, lest it hide
-  // between two lines.
+  // Every log_interval windows, and at once if a loss or a gradient stops being finite, so that this does not
+  // hide between two lines.
   bool is_due(const WindowRow& row) {
     const bool is_empty = row.step.outcome == StepOutcome::kEmpty;
     const bool is_finite = is_empty || std::isfinite(row.step.loss);
@@ -126,7 +126,7 @@ class ConsoleSink::Impl {
     return turned || row.step.window % options_.log_interval == 0;
   }
 
-  // Over the windows since the last line, where there was a clock to divide by.
+  // Over the windows since the last line; "?" if no time has passed.
   [[nodiscard]] std::string rate_text() const {
     const double rate = samples_ / seconds_;
     return std::isfinite(rate) ? fixed_text(rate, 0) + " samples/s" : "? samples/s";

@@ -1,5 +1,5 @@
 // no torch
-// Each flag says itself what a changed value means; some are judged by what follows from them.
+// Each setting carries its rule for a changed value; some are judged by the values that follow from them.
 #include "run/drift.h"
 
 #include "gradstep/base/error.h"

@@ -99,7 +99,8 @@ struct Measured {
   Batch batch;
 };
 
-// Samples first to end; nothing where memory ran out for more than one. The failed try's memory is free then.
+// Evaluates samples first to end. Returns nothing if memory ran out for more than one; the memory of that try
+// is free then.
 std::optional<Measured> forward_within_memory(const Task& task, const Dataset& dataset, int64_t first,
                                               int64_t end, at::Device device) {
   try {

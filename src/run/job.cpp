@@ -1,4 +1,4 @@
-// The settings of a job that nobody put into words.
+// settings_of: the settings of a job whose owner gave none.
 #include "gradstep/run/job.h"
 
 #include "base/number_text.h"

@@ -1,4 +1,4 @@
-// Paths and nothing else: what the checkpoint says is compared later.
+// Finds checkpoints by their paths; what they contain is compared later.
 #include "run/resume.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool is_same_folder(const fs::path& a, const fs::path& b) {
   return fs::weakly_canonical(normal_path(a), ignored) == fs::weakly_canonical(normal_path(b), ignored);
 }
 
-// Whether the run left by its own will: there was a checkpoint then.
+// Whether the run ended without an error; then it had a checkpoint.
 bool has_ended(const std::string& output_dir) {
   constexpr std::streamoff kMaxRowBytes = 64 * 1024;
   std::ifstream rows(output_dir + "/metrics.jsonl", std::ios::binary | std::ios::ate);

@@ -9,7 +9,7 @@
 namespace gradstep {
 namespace {
 
-// Where a second is long.
+// Times below a second in milliseconds.
 std::string short_time_text(double seconds) {
   return seconds < 1 ? fixed_text(1000 * seconds, seconds < 0.1 ? 1 : 0) + " ms" : seconds_text(seconds);
 }

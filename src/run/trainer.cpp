@@ -1,4 +1,4 @@
-// The loop: between two windows everything that is due is done, and within one nothing but the window.
+// The loop of a run. It evaluates, saves and decides between two windows, never within one.
 #include "gradstep/run/trainer.h"
 
 #include <torch/torch.h>
@@ -189,13 +189,13 @@ void Trainer::Impl::save(bool export_model, World& world) {
   if (lost.lost_best) run_.best.forget(*lost.lost_best);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
-  // Under a short grace the checkpoint is what counts, and the file for others is written where there is
+  // If the grace is short, the checkpoint comes first, and model.safetensors is written only if there is
   // time.
   const double grace = setup_.job.save.grace_seconds;
   if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
     export_model = false;
   const auto hand_over = [&] {
-    // No checkpoint passes over rows that are lost.
+    // A checkpoint must not pass over rows that are lost.
     if (saver_->enabled() && reporter_->is_whole())
       saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
   };
@@ -213,10 +213,10 @@ bool Trainer::Impl::has_exports() const {
 }
 
 RunEnd Trainer::Impl::finish() {
-  // A loss that nobody measured at the last update is measured now, unless somebody wants to leave.
+  // Evaluates at the last update if that was not done yet, unless a stop was requested.
   if (nothing_left() && !facts_.stop && !measured_last_update()) evaluate_now();
-  // What a finished run left stays as it is, whatever flags this start was given; unless a kill came before
-  // its last files.
+  // The files of a finished run stay as they are, whatever the settings of this start, unless a kill came
+  // before the last of them.
   if (changed_ || of_rank_zero(!has_exports())) save(/*export_model=*/true, setup_.world);
   hear_of_saves(/*at_end=*/true);
   const std::optional<ExitCode> stop = facts_.stop;
@@ -251,7 +251,7 @@ void Trainer::Impl::save_after_error() noexcept {
   }
 }
 
-// A run with nothing left to do is done, whoever asked it to stop, and however its last evaluation came out.
+// A run with nothing left to do is done, even if a stop was requested, and whatever its last evaluation gave.
 EndReason Trainer::Impl::end_reason() const {
   if (length_reached() && measured_last_update()) return EndReason::kDone;
   if (facts_.stop) return EndReason::kStopped;

@@ -166,7 +166,7 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, const std
   PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
   if (ways.size() > 1) {
     choice.measured = probe(task, micro, ways);
-    // Ways stand in order of exactness: a later one is taken only when it wins clearly.
+    // Ways are in order of exactness: a later one is taken only when it wins clearly.
     const ProbeResult* best = &choice.measured.front();
     for (const ProbeResult& result : choice.measured) {
       if (result.seconds < best->seconds * kMargin) best = &result;

@@ -1,5 +1,5 @@
-// Batch and Dataset: numbered samples that can be gathered by number. The interface behind which every data
-// set stands.
+// Batch and Dataset: numbered samples that can be gathered by number. Dataset is the interface of every data
+// set.
 #pragma once
 
 #include <ATen/core/Tensor.h>

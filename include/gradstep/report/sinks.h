@@ -32,7 +32,7 @@ class Sink {
   /// A checkpoint is being made: writes what is held back, and adds where the report is now, under a name of
   /// its own.
   virtual void note_position(std::map<std::string, std::string>& /*positions*/) {}
-  /// What becomes of the events behind the position that rewind() goes back to.
+  /// What becomes of the events after the position that rewind() goes back to.
   enum class Events {
     kDrop,  ///< they go too: a run was resumed, and repeats what came after its checkpoint
     kKeep   ///< they stay: the run goes on, and each event is told once
