@@ -33,8 +33,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kWidestHelp = 100;
 
-// The handlers point to the token only while this lives. They stay: a signal that comes while the process
-// winds up shall not turn the exit code of what is done into another one.
+// Signal handlers use the token only while this object lives. They stay installed afterwards: a signal while
+// the process shuts down must not change its exit code.
 class StopSignals {
  public:
   StopSignals() { install_stop_signals(token_); }
@@ -90,7 +90,7 @@ int eval(const Arguments& arguments, bool quiet) {
   return run_eval(options, signals.token());
 }
 
-// A signal ends it at once: it leaves nothing behind.
+// A signal ends it at once, since it writes no files.
 int replay(const Arguments& arguments) {
   ReplayOptions options = options_from(arguments, replay_flags());
   options.path = required(command("replay"), arguments).front();
@@ -170,7 +170,7 @@ int print_version() {
                     (hint.empty() ? "; the commands are " + names : hint + " The commands are " + names));
 }
 
-// What `first` and perhaps the word behind it name; none: nothing.
+// The command that the word at `first` names, alone or with the next word; null if there is none.
 const CommandInfo* find_command(const Words& words, size_t first) {
   if (first >= words.size()) return nullptr;
   const std::string two_words = words[first] + " " + (first + 1 < words.size() ? words[first + 1] : "");
@@ -192,7 +192,7 @@ int help(const Words& words, size_t first) {
   return print(group ? group_help(words[first], help_width()) : program_help(help_width()));
 }
 
-// A group without one of its commands behind it.
+// A group of commands, without the name of one after it.
 int run_group(const std::string& group, const Words& words) {
   if (!words.empty() && !asks_for_help({words[0]})) refuse(group + " " + words[0]);
   print(group_help(group, help_width()));
@@ -227,7 +227,7 @@ int guarded(const Words& words) {
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", program().name.c_str(), failure.line.c_str());
+    write_error(failure.line);
     return failure.exit_code;
   }
 }

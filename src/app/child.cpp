@@ -41,7 +41,7 @@ class OpenFile {
 [[noreturn]] void become(char** arguments, const std::array<int, 3>& files, pid_t parent) {
   constexpr int kNotStarted = 127;  // as shells have it
   setpgid(0, 0);
-  // Whatever ends the parent ends the child: nobody would read what it does.
+  // The child dies with its parent: nobody would read its results.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kNotStarted);
   for (int i = 0; i < 3; ++i) {
     if (dup2(files[static_cast<size_t>(i)], i) < 0) _exit(kNotStarted);

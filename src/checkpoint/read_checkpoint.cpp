@@ -184,7 +184,7 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir) 
   if (broken.empty()) return std::nullopt;
   std::string text = "no checkpoint in " + checkpoints_dir(output_dir) + " is whole";
   for (const std::string& each : broken) text += "; " + each;
-  throw CheckpointError(text + "; start anew with another --output-dir");
+  throw CheckpointError(text + "; start anew with another `output_dir`");
 }
 
 std::string check_parameters(const NamedTensors& stored, const NamedTensors& live) {

@@ -43,15 +43,14 @@ int run(const Arguments& arguments, bool quiet) {
 ExtraCommand fetch_command() {
   std::vector<FlagInfo> infos;
   for (const Flag<FetchOptions>& flag : make_fetch_flags()) infos.push_back(flag.info);
-  return {
-      .info = {.name = "fetch",
-               .summary = "Download a data set, go on where an earlier try broke off, and check every file.",
-               .positional = "NAME",
-               .positional_help = "mnist, fashion-mnist or cifar10.",
-               .flags = infos,
-               .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
-      .before = "ckpt ls",
-      .run = run};
+  return {.info = {.name = "fetch",
+                   .summary = "Download a data set, continue an interrupted download, and check every file.",
+                   .positional = "NAME",
+                   .positional_help = "mnist, fashion-mnist or cifar10.",
+                   .flags = infos,
+                   .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"}},
+          .before = "ckpt ls",
+          .run = run};
 }
 
 }  // namespace gradstep

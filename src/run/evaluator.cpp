@@ -104,7 +104,8 @@ struct Measured {
   at::Tensor sums;
 };
 
-// Samples first to end; nothing where memory ran out for more than one. The failed try's memory is free then.
+// Evaluates samples first to end. Returns nothing if memory ran out for more than one; the memory of that try
+// is free then.
 std::optional<Measured> measure_within_memory(const Task& task, const Dataset& dataset, const Sums& sums,
                                               int64_t first, int64_t end, at::Device device) {
   try {

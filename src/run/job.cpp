@@ -77,7 +77,7 @@ void validate(const Job& job) {
   validate(job.task);
   require(job.data.train != nullptr, "it has no training data; fill in data");
   require(job.data.train->size() >= 1, "its training data have no sample; give some");
-  require(!job.data.test || job.data.test->size() >= 1,
+  require(!job.data.eval || job.data.eval->size() >= 1,
           "its evaluation data have no sample; give some, or leave them out");
   require(within(job.engine.micro_batch, 1, kMaxSamples), "engine.micro_batch must be 1 to 2^31");
   require(within(job.global_batch, 0, kMaxSamples), "global_batch must be 0 to 2^31");
@@ -90,7 +90,7 @@ void validate(const Job& job) {
   require(job.length.stop_after.value_or(1) >= 1, "length.stop_after must be 1 or more");
   require_interval("eval.interval", job.eval.interval);
   require(job.eval.early_stop_patience >= 0, "eval.early_stop_patience must be 0 or more");
-  require(job.eval.early_stop_patience == 0 || job.data.test,
+  require(job.eval.early_stop_patience == 0 || job.data.eval,
           "eval.early_stop_patience needs evaluation data");
   require_interval("save.interval", job.save.interval);
   require(job.save.keep >= 0, "save.keep must be 0 or more");

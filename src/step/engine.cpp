@@ -224,7 +224,7 @@ void Engine::Impl::shrink_micro_batch(const Window& window, const Passes& passes
                                                   "does not allow to be cut";
     throw Error(ExitCode::kOutOfMemory,
                 "out of memory in window " + std::to_string(counters.windows + 1) + " with " + what +
-                    ": take a smaller model or a lower --precision, or free some memory");
+                    ": take a smaller model or a lower `precision`, or free some memory");
   }
   options.micro_batch = half;
   ++report.num_out_of_memory;

@@ -27,7 +27,7 @@ void check_fp32(const TrainedParameter& parameter) {
   if (parameter.tensor.scalar_type() == at::kFloat) return;
   throw ConfigError(
       "parameter " + parameter.name + " is " + c10::toString(parameter.tensor.scalar_type()) +
-      ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
+      ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose `precision` "
       "for the forward pass");
 }
 

@@ -50,7 +50,7 @@ TEST(TrainerRanks, TwoMakeTheRunOfOneBitForBit) {
 // Other pieces are other orders of a sum in fp32.
 TEST(TrainerRanks, OtherPiecesAndEvaluationsDifferByRoundingOnly) {
   const auto make = [](RankedRun& run) {
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.length.epochs = 3;
     run.job.engine.micro_batch = 3;
     run.job.eval.interval = {2, Interval::Unit::kUpdates};
@@ -80,7 +80,7 @@ TEST(TrainerRanks, OtherPiecesAndEvaluationsDifferByRoundingOnly) {
 
 TEST(TrainerRanks, AStopOfOneEndsBothAfterTheSameWindowAndBothGoOn) {
   const auto prepare = [](RankedRun& run) {
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.length.epochs = 2;
     run.job.eval.interval = {3, Interval::Unit::kUpdates};
     run.job.save.interval = {};
@@ -196,7 +196,7 @@ TEST(TrainerRanks, AnErrorOfOneTaskEndsBothWithTheLastWholeWindow) {
 
 TEST(TrainerRanks, AnErrorOfOneInAnEvaluationEndsBoth) {
   RankedRun run;
-  run.has_test_set = true;
+  run.has_eval_part = true;
   run.job.eval.interval = {3, Interval::Unit::kUpdates};
   run.job.save.interval = {};
   run.prepare = [](int64_t number, Rank& rank) {
@@ -254,7 +254,7 @@ TEST(TrainerRanks, ARowThatCannotBeWrittenEndsBoth) {
   for (const std::string lost : {"window", "evaluation", "end"}) {
     SCOPED_TRACE(lost);
     RankedRun run;
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.eval.interval = run.job.save.interval = {};
     run.prepare = [&](int64_t, Rank& rank) {
       const auto full = [](const auto&) {

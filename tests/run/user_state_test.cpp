@@ -157,7 +157,7 @@ TEST(UserState, WhatATaskDoesNotTakeBackIsSaid) {
   second.task.restore_user_state = {};
   Trainer trainer(job_of(second, line_data()), solo());
   trainer.resume(*newest_checkpoint(folder.path()));
-  EXPECT_THAT(trainer.warnings(), ElementsAre(HasSubstr("values of your own")));
+  EXPECT_THAT(trainer.warnings(), ElementsAre(HasSubstr("contains user state")));
 }
 
 TEST(UserState, ACheckpointWithoutOneRestoresAnEmptyState) {

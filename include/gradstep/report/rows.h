@@ -221,7 +221,7 @@ struct RunEnd {
   std::optional<EvalRow> best_eval{};   ///< the best evaluation, if there was one
   std::string best_metric{};            ///< the value by which it is the best: "val_acc"
   std::string model_path{};             ///< of model.safetensors; empty: none was written
-  bool can_go_on = false;               ///< a checkpoint lets `--resume auto` go on
+  bool resumable = false;               ///< true: a later start can resume the run from a checkpoint
 };
 
 }  // namespace gradstep
