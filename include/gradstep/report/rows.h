@@ -180,7 +180,7 @@ struct EvalRow {
   /// Equal if all fields are equal.
   bool operator==(const EvalRow&) const = default;
 
-  /// Every value under the name that rows and --best-metric use: val_loss, val_NAME, ema_val_loss,
+  /// Every value under the name that rows and EvalPolicy::best_metric use: val_loss, val_NAME, ema_val_loss,
   /// ema_val_NAME.
   [[nodiscard]] std::vector<MetricValue> named_values() const;
   /// The value of that name; nothing if there is none.
