@@ -130,7 +130,7 @@ TEST(Console, CaseD6ALossThatIsNotFiniteIsShownAtOnce) {
 }
 
 TEST(Console, NoLinesWithLogIntervalZeroAndOnlyTheLastWhenQuiet) {
-  for (const ConsoleOptions options :
+  for (const ConsoleOptions& options :
        {ConsoleOptions{.log_interval = 0}, ConsoleOptions{.log_interval = 1, .quiet = true}}) {
     Capture out;
     ConsoleSink sink(out.file(), options);

@@ -332,7 +332,7 @@ TEST(TrainerRanks, WhatOnlyOneRankRefusesEndsBoth) {
   for (size_t i = 0; i < faults.size(); ++i) {
     for (const int64_t bad : {0, 1}) {
       RankedRun run;
-      run.has_test_set = true;
+      run.has_eval_part = true;
       run.job.eval.interval = {2, Interval::Unit::kUpdates};
       run.prepare = [&](int64_t number, Rank& rank) {
         if (i == 2) rank.job.engine.schedule.function = [](int64_t) { return 0.01; };
