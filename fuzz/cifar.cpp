@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     file << fuzz::text_of(bytes + 1, size - 1);
   }
   fuzz::taken([] {
-    const auto dataset = load_cifar10(folder, Split::kTest);
+    const auto dataset = load_cifar10(folder, Split::kEval);
     fuzz::require(dataset->size() > 0, "a data set without samples");
   });
   return 0;

@@ -31,6 +31,10 @@ LIBRARY_AND_BELOW = read_rooms(ROOM_FILE.read_text())
 ROOMS = {room: below for room, (_, below) in LIBRARY_AND_BELOW.items()}
 # The rooms whose public headers stand in UMBRELLA.
 CORE = {room for room, (library, _) in LIBRARY_AND_BELOW.items() if library == "gradstep"}
+# Literals of the library that may hold a flag: reasons in the rows of metrics.jsonl, whose readers compare them.
+FLAGS_IN_ROWS = {"src/report/event_text.cpp": {'"--stop-after"', '"--max-time"'}}
+LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 # All that a public header may take from torch: more would cost each user seconds a file.
 PUBLIC_TORCH = ("ATen/core/Tensor.h", "c10/")
 
@@ -84,6 +88,20 @@ def check_includes(path, lines):
             continue
         if other not in ROOMS[room]:
             yield number, f"{room} must not include {name}: includes point only down, see src/rooms.txt"
+
+
+def check_flags(path, lines):
+    """The library has no command line: its texts name an option by its key in backticks, and app prints the flag."""
+    if room_of(path) not in CORE or not path.endswith(SLASHES):
+        return
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("//"):
+            continue
+        for literal in LITERAL.findall(line):
+            flag = FLAG.search(literal)
+            if flag and literal not in FLAGS_IN_ROWS.get(path, ()):
+                key = flag.group().removeprefix("--").replace("-", "_")
+                yield number, f"a text of the library names the flag {flag.group()}: write `{key}`"
 
 
 def comment_mark(path):
@@ -175,7 +193,7 @@ def check_one_screen(path, lines):
         yield span[0], f"{name} has {span[1]} lines, over {MAX_FUNCTION_LINES}: it must be read at one sight"
 
 
-CHECKS = (check_includes, check_public_comments, check_first_lines, check_lines, check_one_screen)
+CHECKS = (check_includes, check_flags, check_public_comments, check_first_lines, check_lines, check_one_screen)
 
 
 def check_file(path, text):

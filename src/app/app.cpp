@@ -67,7 +67,7 @@ int print_version() {
                     (hint.empty() ? "; the commands are " + names : hint + " The commands are " + names));
 }
 
-// What `first` and perhaps the word behind it name; none: nothing.
+// The command that the word at `first` names, alone or with the next word; null if there is none.
 const CommandInfo* find_command(const Words& words, size_t first) {
   if (first >= words.size()) return nullptr;
   const std::string two_words = words[first] + " " + (first + 1 < words.size() ? words[first + 1] : "");
@@ -89,7 +89,7 @@ int help(const Words& words, size_t first) {
   return print(group ? group_help(words[first], help_width()) : program_help(help_width()));
 }
 
-// A group without one of its commands behind it.
+// A group of commands, without the name of one after it.
 int run_group(const std::string& group, const Words& words) {
   if (!words.empty() && !asks_for_help({words[0]})) refuse(group + " " + words[0]);
   print(group_help(group, help_width()));
@@ -124,7 +124,7 @@ int guarded(const Words& words) {
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", program().name.c_str(), failure.line.c_str());
+    write_error(failure.line);
     return failure.exit_code;
   }
 }

@@ -20,7 +20,7 @@ std::vector<std::string> spellings(const FlagInfo& flag) {
   return names;
 }
 
-// "--batch_size=3" -> "--batch-size=3". What stands behind a lone "--" is left alone.
+// "--batch_size=3" -> "--batch-size=3". Words after a lone "--" stay as they are.
 std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) {
     if (argument == "--") break;
@@ -32,7 +32,7 @@ std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
   return arguments;
 }
 
-// What stands behind the first lone "--", which is cut off with it.
+// Returns the words after the first lone "--", and removes them and the "--".
 std::vector<std::string> take_rest(std::vector<std::string>& arguments) {
   const auto end = std::find(arguments.begin(), arguments.end(), "--");
   if (end == arguments.end()) return {};
@@ -109,7 +109,7 @@ class Parser {
     if (name.size() == 2) refuse("unknown flag " + name, "");
     // "-lr" is meant as "--lr".
     std::string hint = did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_);
-    if (hint.empty() && !command_.rest.empty()) hint = "; flags of train stand behind a lone --.";
+    if (hint.empty() && !command_.rest.empty()) hint = "; flags of train go after --.";
     refuse("unknown flag " + name, hint);
   }
 

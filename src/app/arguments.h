@@ -16,7 +16,7 @@ struct Arguments {
   std::vector<std::pair<std::string, std::string>>
       flags;                             // (key, text), each key once; the last one given wins
   std::vector<std::string> positionals;  // as many as were given
-  std::vector<std::string> rest;         // behind "--", where the subcommand takes them
+  std::vector<std::string> rest;         // after "--", if the subcommand takes them
 };
 
 // Takes --flag VALUE, --flag=VALUE, -f VALUE, -fVALUE, and _ for - within a flag. Throws ConfigError, one

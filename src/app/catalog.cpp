@@ -1,4 +1,4 @@
-// One recipe may stand behind a model and a data set.
+// Keeps recipes by name. One recipe can be both a model and a data set.
 #include "app/catalog.h"
 
 #include <mutex>
@@ -32,7 +32,7 @@ class DataOf final : public DataRecipe {
   std::shared_ptr<const Dataset> load(Split part) override {
     const std::lock_guard lock(mutex_);
     if (!data_.train) data_ = recipe_->data();
-    return part == Split::kTrain ? data_.train : data_.test;
+    return part == Split::kTrain ? data_.train : data_.eval;
   }
   [[nodiscard]] std::string folder() const override { return recipe_->folder(); }
   void restored() override { recipe_->restored(); }

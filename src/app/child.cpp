@@ -41,7 +41,7 @@ class OpenFile {
 [[noreturn]] void become(char** arguments, const std::array<int, 3>& files, pid_t parent) {
   constexpr int kNotStarted = 127;  // as shells have it
   setpgid(0, 0);
-  // Whatever ends the parent ends the child: nobody would read what it does.
+  // The child dies with its parent: nobody would read its results.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kNotStarted);
   for (int i = 0; i < 3; ++i) {
     if (dup2(files[static_cast<size_t>(i)], i) < 0) _exit(kNotStarted);
@@ -62,7 +62,7 @@ pid_t start(const ChildOptions& options) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) become(pointers.data(), {in.fd(), out.fd(), err.fd()}, parent);
-  if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start gradstep once more");
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start the program once more");
   return pid;
 }
 

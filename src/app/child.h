@@ -13,21 +13,21 @@
 namespace gradstep {
 
 struct ChildOptions {
-  std::vector<std::string> arguments{};  // behind the program's name
+  std::vector<std::string> arguments{};  // after the program's name
   std::string log_path{};                // stdout; stderr goes to log_path + ".err"
   // Looked at every millisecond: true kills the child, SIGKILL, once. Empty: never.
   std::function<bool()> kill_when{};
 };
 
 struct ChildEnd {
-  int exit_code = 0;         // 128 + the signal where one ended it
+  int exit_code = 0;         // 128 + the signal, if one ended it
   bool killed = false;       // by kill_when
   std::string error_line{};  // the last line on its stderr, without "gradstep: "; empty: none
 };
 
-// Runs it to its end, and reaps it; it is killed where this process ends before, in whichever way. Its
-// process group is its own, so that a terminal's Ctrl-C reaches it once: a stop that was requested is handed
-// on as the signal it came as. Throws std::system_error when it cannot be started.
+// Runs the child to its end and reaps it. If this process ends first, the child is killed. The child has a
+// process group of its own, so that a terminal's Ctrl-C does not reach it twice; a stop that was requested is
+// passed on as the same signal. Throws std::system_error if it cannot be started.
 [[nodiscard]] ChildEnd run_child(const ChildOptions& options, const StopToken& stop);
 
 }  // namespace gradstep

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/ckpt_path.h"
+#include "app/spell_flags.h"
 #include "app/terminal.h"
 #include "base/number_text.h"
 #include "checkpoint/manifest.h"
@@ -75,7 +76,7 @@ std::string time_text(std::time_t time, const char* format, bool utc) {
 }
 
 std::string marks(const Entry& entry) {
-  if (!entry.broken.empty()) return "broken: " + entry.broken;
+  if (!entry.broken.empty()) return "broken: " + spell_flags(entry.broken);
   if (entry.latest && entry.best) return "latest, best";
   return entry.latest ? "latest" : entry.best ? "best" : "";
 }
@@ -189,10 +190,10 @@ int run_ckpt_verify(const CkptVerifyOptions& options) {
                         {"bytes", bytes},
                         {"broken", wrong.empty() ? Json() : Json(wrong)}});
     if (options.json || options.quiet) continue;
-    write_stdout(
-        name_of(path) +
-        (wrong.empty() ? " ok (" + bytes_text(static_cast<int64_t>(bytes)) + ")" : " broken: " + wrong) +
-        "\n");
+    write_stdout(name_of(path) +
+                 (wrong.empty() ? " ok (" + bytes_text(static_cast<int64_t>(bytes)) + ")"
+                                : " broken: " + spell_flags(wrong)) +
+                 "\n");
   }
   if (options.json) write_stdout(dumped(Json{{"path", options.path}, {"checkpoints", list}}));
   if (broken.empty()) return static_cast<int>(ExitCode::kOk);

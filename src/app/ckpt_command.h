@@ -32,10 +32,10 @@ struct CkptExportOptions {
   bool quiet = false;
 };
 
-// Each prints to stdout and returns the exit code; each throws CheckpointError where there is no checkpoint.
-// ls shows a broken one as such and goes on.
+// Each prints to stdout and returns the exit code; each throws CheckpointError if there is no checkpoint. ls
+// marks a broken checkpoint and goes on.
 int run_ckpt_ls(const CkptLsOptions& options);
-// Throws CheckpointError behind the lines when a checkpoint is broken.
+// Prints a line for each checkpoint, then throws CheckpointError if one is broken.
 int run_ckpt_verify(const CkptVerifyOptions& options);
 // 0: equal, 1: something differs. Settings that only say where files lie or what is shown do not count.
 int run_ckpt_diff(const CkptDiffOptions& options);

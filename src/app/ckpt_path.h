@@ -12,7 +12,7 @@ namespace gradstep {
 [[nodiscard]] bool is_checkpoint(const std::string& path);
 
 // Paths of all checkpoints of the run, oldest first, or of the one that `path` is; at least one. Throws
-// CheckpointError where there is none.
+// CheckpointError if there is none.
 [[nodiscard]] std::vector<std::string> checkpoints_at(const std::string& path);
 
 // The checkpoint, or the newest of the run that verifies, read and verified. Throws CheckpointError.

@@ -20,7 +20,7 @@ struct CommandInfo {
   std::string summary{};     // one line, for the list of subcommands
   std::string positional{};  // "MODEL", or several: "PATH FILE"; empty: takes none
   std::string positional_help{};
-  std::string rest{};  // "TRAIN-FLAGS", taken as they are behind "--"; empty: takes none
+  std::string rest{};  // "TRAIN-FLAGS": words after "--", taken as they are; empty: takes none
   std::vector<FlagInfo> flags{};
   std::vector<std::string> examples{};
   // Returns the exit code. `quiet`: --quiet was given before the name of the command.

@@ -21,7 +21,7 @@
 namespace gradstep {
 namespace {
 
-// Of a run or a checkpoint, which is verified first: a model file has no hash of its own.
+// The model file of a run or a checkpoint. A checkpoint is verified first, since a model file has no hash.
 std::string model_file_of(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return path;
   if (is_checkpoint(path)) verify_checkpoint(path);
@@ -45,9 +45,9 @@ Source open_data(const RunSettings& settings) {
   DataRecipe& recipe = settings.dataset();
   Source source{.data = {}, .name = config.dataset, .folder = {}, .part = eval_part_name(config)};
   if (config.val_fraction > 0) {
-    source.data = split_validation(load_train(settings), config.val_fraction, config.seed).test;
+    source.data = split_validation(load_train(settings), config.val_fraction, config.seed).eval;
   } else {
-    source.data = recipe.load(Split::kTest);
+    source.data = recipe.load(Split::kEval);
   }
   if (!source.data) {
     throw DataError("data set " + config.dataset +
@@ -69,7 +69,7 @@ void check_fit(const ModelInfo& info, const Source& source, const std::string& p
     return;
   }
   throw ConfigError("--dataset " + source.name + ": its " +
-                    (spec.kind == SampleKind::kPictures ? "pictures" : "samples") +
+                    (spec.kind == SampleKind::kImages ? "pictures" : "samples") +
                     " or classes are not those that " + path + " was trained on (" +
                     info.settings.at("dataset") + "); choose a data set of the same shape");
 }
@@ -135,7 +135,7 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
     for (const MetricTable& table : result.tables) print_table(table);
   }
   std::string last = "val_loss " + fixed_text(result.loss, 4);
-  // The first is the most important and stands where the eye ends.
+  // The first metric is the most important one and goes last, where readers look.
   for (auto metric = result.metrics.rbegin(); metric != result.metrics.rend(); ++metric)
     last += " | val_" + metric->name + " " + fixed_text(metric->value, 4);
   std::printf("%s\n", last.c_str());

@@ -35,7 +35,8 @@ constexpr char kPrecedence[] =
     "A flag wins over its environment variable GRADSTEP_<FLAG> (GRADSTEP_BATCH_SIZE=64), the variable over "
     "the config file (batch_size = 64), and the file over the default. --nesterov=false turns a switch off.";
 
-// Puts `text` behind `prefix` padded to `indent` columns, wrapped at `width`, further lines indented as well.
+// Writes `prefix` padded to `indent` columns, then `text` wrapped at `width`, with further lines indented as
+// well.
 std::string hanging(const std::string& prefix, const std::string& text, size_t indent, size_t width) {
   std::string result;
   std::string line = prefix;
@@ -164,7 +165,7 @@ std::string program_help(int width) {
   for (const CommandInfo& command : commands())
     text += hanging("  " + command.name, command.summary, kCommandColumn, columns);
   text += "\nFlags\n";
-  text += hanging("  -h, --help", "This text; behind a command, its flags.", 16, columns);
+  text += hanging("  -h, --help", "This text; after a command: its flags.", 16, columns);
   text += hanging("  -q, --quiet", "Print the last line only.", 16, columns);
   text += hanging("  --version", "Versions of gradstep and LibTorch.", 16, columns);
   return text + "\nStart with: " + program().name + " train --epochs 3 -o runs/first\n";

@@ -22,11 +22,11 @@ namespace {
 // Found out now rather than at the first evaluation.
 void check_fit(const std::string& name, const DatasetPair& data) {
   const std::vector<int64_t>& wanted = data.train->spec().input_shape;
-  if (!data.test || data.test->spec().input_shape == wanted) return;
+  if (!data.eval || data.eval->spec().input_shape == wanted) return;
   throw DataError("data set " + name + ": expected test " +
-                  (data.train->spec().kind == SampleKind::kPictures ? "pictures" : "samples") + " of " +
+                  (data.train->spec().kind == SampleKind::kImages ? "pictures" : "samples") + " of " +
                   shape_text(wanted) + " as in the training set, found " +
-                  shape_text(data.test->spec().input_shape) +
+                  shape_text(data.eval->spec().input_shape) +
                   "; fetch all files again or correct the folder");
 }
 
@@ -65,7 +65,7 @@ Task build_task(const RunSettings& settings, const Sampler& sampler, const Datas
   return task;
 }
 
-// Measures with the largest micro-batch that finds memory; the engine will come down to it, too.
+// Measures with the largest micro-batch that fits into memory; the engine will halve down to it, too.
 PrecisionChoice settle_precision(const Task& task, const Dataset& train, int64_t micro_batch,
                                  std::optional<Precision> precision, std::optional<Matmul> matmul) {
   for (;; micro_batch /= 2) {
@@ -169,10 +169,10 @@ DatasetPair load_data(const RunSettings& settings) {
     return split_validation(load_train(settings), config.val_fraction, config.seed);
   }
   // Both parts are unpacked at the same time.
-  auto test = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kTest); });
+  auto eval = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kEval); });
   DatasetPair data;
   data.train = load_train(settings);
-  data.test = test.get();
+  data.eval = eval.get();
   check_fit(config.dataset, data);
   return data;
 }
@@ -192,10 +192,10 @@ double least_memory(const RunConfig& config, const ModelSize& size, const Sample
   double pixels = 1;
   for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
-  // Each worker takes one at once, whether the run will get to it or not.
+  // Each worker gathers a window as soon as it starts, even if the run never gets to it.
   const int64_t num_windows = std::max<int64_t>(config.workers, 1);
   const double windows = pixels * static_cast<double>(on_this_rank) * static_cast<double>(num_windows);
-  // One sample at once is what a run comes down to where more find no memory.
+  // The engine halves the micro-batch if memory runs out, so one sample is the least that must fit.
   constexpr double kHalfBytes = 2;  // precision is not settled yet
   return parameters + windows + kHalfBytes * (pixels + static_cast<double>(size.activations));
 }
@@ -244,7 +244,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
               .early_stop_patience = config.early_stop_patience};
   job.save = {.interval = config.save_interval,
               .keep = config.keep_checkpoints,
-              .go_on_on_error = config.on_save_error == OnSaveError::kContinue,
+              .continue_on_error = config.on_save_error == OnSaveError::kContinue,
               .grace_seconds = config.grace};
   job.trouble = {.on_not_finite = reaction(config.on_nonfinite),
                  .on_spike = reaction(config.on_spike),
@@ -255,7 +255,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
                .eval_part = eval_part_name(config),
                .model = or_name(settings.model().describe(train.spec()), config.model),
                .precision_reason = choice.reason};
-  // As many threads as there are cores is a number that changes the bits.
+  // The number of threads changes the bits, so the number in use is recorded, not "all cores".
   std::map<std::string, std::string> recorded = prepared.settled;
   recorded["threads"] = std::to_string(at::get_num_threads());
   job.settings = settings.texts(recorded);

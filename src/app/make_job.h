@@ -46,8 +46,8 @@ struct PreparedJob {
 // windows read ahead, and what one sample keeps. 0 for a model whose size is not known before it is built.
 [[nodiscard]] double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
                                   const DatasetSpec& spec, int64_t world_size);
-// Throws Error (out of memory) where that is more than there is: Linux hands out memory that it has not, and
-// kills the process without a word once it is used.
+// Throws Error (out of memory) if that is more than there is. Linux would grant the memory, and kill the
+// process without a message when it is used.
 void check_memory(double needed_bytes, int64_t free_bytes);
 
 }  // namespace gradstep

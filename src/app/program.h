@@ -13,7 +13,7 @@ namespace gradstep {
 // A command that only this program has, such as gradstep's fetch.
 struct ExtraCommand {
   CommandInfo info{};
-  std::string before{};  // name of the command that it stands before in the help; empty: at the end
+  std::string before{};  // the command before which the help lists it; empty: at the end
 };
 
 struct Program {

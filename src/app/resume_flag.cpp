@@ -1,4 +1,4 @@
-// Paths and nothing else: what the checkpoint says is compared later.
+// Finds checkpoints by their paths; what they contain is compared later.
 #include "app/resume_flag.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 bool is_path(const std::string& resume) { return resume != "none" && resume != "auto"; }
 
-// Whether the run left by its own will: there was a checkpoint then.
+// Whether the run ended without an error; then it had a checkpoint.
 bool has_ended(const std::string& output_dir) {
   constexpr std::streamoff kMaxRowBytes = 64 * 1024;
   std::ifstream rows(output_dir + "/metrics.jsonl", std::ios::binary | std::ios::ate);
@@ -33,15 +33,15 @@ std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
   const fs::path checkpoints = checkpoints_dir(output_dir);
   std::error_code ignored;
   if (fs::is_symlink(checkpoints, ignored) && !fs::exists(checkpoints, ignored)) {
-    throw CheckpointError("--resume auto: " + checkpoints.string() + " is a link to " +
+    throw CheckpointError("`resume` auto: " + checkpoints.string() + " is a link to " +
                           fs::read_symlink(checkpoints, ignored).string() +
                           ", which is not there; mount its disk, or remove the link to begin anew");
   }
   std::optional<FoundCheckpoint> found = newest_checkpoint(output_dir);
   if (found || !has_ended(output_dir)) return found;
-  throw CheckpointError("--resume auto: " + output_dir +
+  throw CheckpointError("`resume` auto: " + output_dir +
                         " holds a run that has ended, but no checkpoint of it; put its checkpoints back, or "
-                        "give another --output-dir");
+                        "give another `output_dir`");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
   if (!is_named_checkpoint(path)) {
     std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
     if (found) return found;
-    throw CheckpointError("--resume " + resume +
+    throw CheckpointError("`resume` " + resume +
                           ": no checkpoint there; give a checkpoint (step-...), the folder of a run, "
                           "or auto");
   }
@@ -77,8 +77,8 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
   if (!is_of_run(resume, output_dir)) return found;
   const std::vector<int64_t> all = list_checkpoints(output_dir);
   if (!all.empty() && all.back() > *parse_checkpoint_name(path.filename().string())) {
-    throw ConfigError("--resume " + resume + ": the run went on to " + checkpoint_name(all.back()) +
-                      ", which would be lost; give another --output-dir, or move the newer ones away");
+    throw ConfigError("`resume` " + resume + ": the run went on to " + checkpoint_name(all.back()) +
+                      ", which would be lost; give another `output_dir`, or move the newer ones away");
   }
   return found;
 }

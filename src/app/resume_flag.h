@@ -9,17 +9,17 @@
 
 namespace gradstep {
 
-// The folder that a start writes to: as asked, or with --resume PATH the run that PATH belongs to; empty: a
-// new one.
+// The folder that a start writes to: output_dir, or if that is empty and `resume` is a path, the run that the
+// path belongs to; empty: a new folder.
 [[nodiscard]] std::string resume_folder(const std::string& resume, const std::string& output_dir);
 
 // Whether a start may enter a folder that holds a run already: it does so only to go on with that run.
 [[nodiscard]] OutputDir::Use output_dir_use(const std::string& resume, const std::string& output_dir);
 
-// By --resume: nothing for a new run (none; auto where there is no checkpoint yet). Throws CheckpointError
-// where PATH holds none or all are broken, and where auto finds a run that has ended, but none of its
-// checkpoints; ConfigError where PATH is not the newest one of the folder that
-// the run goes on in, since what came after it would be lost.
+// The checkpoint that `resume` names; nothing for "none", and for "auto" if there is no checkpoint yet.
+// Throws CheckpointError if a path has none or all are broken, and if "auto" finds a run that has ended but
+// has lost its checkpoints; ConfigError if the path is not the newest checkpoint of the folder that the run
+// goes on in, since the later ones would be lost.
 [[nodiscard]] std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
                                                                   const std::string& output_dir);
 

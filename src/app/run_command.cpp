@@ -48,7 +48,7 @@ int command_eval(const Arguments& arguments, bool quiet) {
   return run_eval(options, signals.token());
 }
 
-// A signal ends it at once: it leaves nothing behind.
+// A signal ends it at once, since it writes no files.
 int command_replay(const Arguments& arguments, bool /*quiet*/) {
   ReplayOptions options = options_from(arguments, replay_flags());
   options.path = required(command("replay"), arguments).front();

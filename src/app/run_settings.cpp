@@ -1,5 +1,5 @@
-// The flags of every recipe are known, so that help and config file do not depend on the choice; those of the
-// chosen ones count.
+// All recipes' flags are known, so that help and config file do not depend on the choice of recipes. Only the
+// flags of the chosen recipes take effect.
 #include "app/run_settings.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void RunSettings::add_built_in() {
         "", "");
   }
   for (const Flag<RunConfig>& flag : train_flags()) {
-    // The model's group stands behind the data's.
+    // The model's group follows the data's.
     const bool data_ends =
         !known_.empty() && known_.back().flag.info.group == kDataGroup && flag.info.group != kDataGroup;
     if (data_ends && catalog_.has_choice()) {
@@ -78,8 +78,8 @@ void RunSettings::add_recipes() {
   }
 }
 
-// A recipe's flag stands behind the choice of recipes and the recipes' flags before it; one of a group of its
-// own at the end, and one of the model's group behind the data's.
+// Puts a recipe's flag after the choice of recipes and the flags of earlier recipes. A new group goes to the
+// end, but the model's group follows the data's.
 void RunSettings::add(BoundFlag flag, const std::string& group, const std::string& model,
                       const std::string& dataset) {
   if (flag.info.group.empty()) flag.info.group = group;
@@ -201,7 +201,7 @@ std::string RunSettings::toml(const std::map<std::string, std::string>& settled)
   std::vector<std::pair<FlagInfo, std::string>> lines;
   for (const Known& known : known_) {
     const std::string& key = known.flag.info.key;
-    // The two exclude each other, so only the one in force may stand in the file.
+    // The two exclude each other, so the file has only the one in force.
     if (!applies(known) || (key == "grad_accum_steps" && config.global_batch_size)) continue;
     const auto found = settled.find(key);
     lines.emplace_back(known.flag.info, found == settled.end() ? known.flag.get() : found->second);

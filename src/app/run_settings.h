@@ -1,5 +1,5 @@
-// RunSettings: all that a user can set for a run, the options of the chosen recipes included. What was asked
-// for; nothing that the program settles is written back into it.
+// RunSettings: all that a user can set for a run, with the options of the chosen recipes. It keeps what the
+// user asked for; what the program settles is never written back into it.
 #pragma once
 
 #include <map>
@@ -21,10 +21,10 @@ class RunSettings {
   RunSettings(const RunSettings&) = delete;
   RunSettings& operator=(const RunSettings&) = delete;
 
-  // In the order of the help; a flag that several recipes share stands there once.
+  // In the order of the help. A flag that several recipes share is listed once.
   [[nodiscard]] std::vector<FlagInfo> flags() const;
-  // Those of them that say which data: the choice of the data set and the options of data recipes; of a
-  // recipe that is model and data in one, all.
+  // The flags that choose the data: `dataset` and the options of data recipes; if a recipe is model and data
+  // in one, all of its options.
   [[nodiscard]] std::vector<FlagInfo> data_flags() const;
 
   // Throws ConfigError naming `where` (the flag, variable or line of the config file) for a text that the

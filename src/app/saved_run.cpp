@@ -1,4 +1,4 @@
-// What a file says is not trusted: sizes are compared with the numbers that it holds.
+// The file is not trusted: the sizes that it claims are compared with its tensors before a model is built.
 #include "app/saved_run.h"
 
 #include <torch/torch.h>
@@ -40,7 +40,7 @@ std::unique_ptr<RunSettings> restore_settings(const std::string& file,
   const auto names_dataset = [](const auto& each) { return each.first == "dataset"; };
   const auto named = std::ranges::find_if(given, names_dataset);
   if (named != given.end()) {
-    // The recorded options are those of the recorded data, and the validation part is a part of these.
+    // The recorded options and the validation part belong to the recorded data set.
     if (named->second != dataset) texts.erase("data_dir");
     texts.erase("val_fraction");
     texts.erase("dataset");

@@ -13,15 +13,16 @@
 
 namespace gradstep {
 
-// Settings as `recorded`, and over them `given` (key, text) by the user, with which the recorded folder is
-// forgotten if another data set is named. Throws CheckpointError naming `file`, and ConfigError for what the
-// user gave.
+// The `recorded` settings, overridden by those that the user gave (key, text). The recorded folder is dropped
+// if the user names another data set. Throws CheckpointError naming `file`, and ConfigError for what the user
+// gave.
 [[nodiscard]] std::unique_ptr<RunSettings> restore_settings(
     const std::string& file, const std::map<std::string, std::string>& recorded,
     const std::vector<std::pair<std::string, std::string>>& given);
 
-// The task of the file's settings for this kind of data, on the CPU, with the file's weights. Throws
-// CheckpointError where the two do not fit, before a model is built that the file is too small for.
+// The task that the file's settings describe, for this kind of data, on the CPU, with the file's weights.
+// Throws CheckpointError if the two do not fit; a model that is larger than the file is refused before it is
+// built.
 [[nodiscard]] Task build_task(const std::string& path, const ModelFile& file, const RunSettings& settings,
                               const DatasetSpec& spec);
 

@@ -1,4 +1,4 @@
-// Standard streams, where output is lost without a word unless somebody looks.
+// Standard streams. Nobody notices lost output unless each write is checked.
 // no torch
 #include "app/terminal.h"
 
@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "app/program.h"
+#include "app/spell_flags.h"
 
 namespace gradstep {
 namespace {
@@ -21,8 +22,10 @@ void refuse_lost_output(int error) {
 
 }  // namespace
 
-void write_warning(const std::string& text) {
-  std::fprintf(stderr, "%s: warning: %s\n", program().name.c_str(), text.c_str());
+void write_warning(const std::string& text) { write_error("warning: " + text); }
+
+void write_error(const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", program().name.c_str(), spell_flags(text).c_str());
 }
 
 void write_stdout(const std::string& text) {

@@ -8,10 +8,12 @@
 
 namespace gradstep {
 
-// "<program>: warning: <text>" on stderr.
+// "<program>: warning: <text>" on stderr, with options spelt as flags.
 void write_warning(const std::string& text);
-// For output that is all there is to see of a command: throws std::system_error when it reaches nobody,
-// unless its reader has seen enough and left.
+// "<program>: <text>" on stderr, likewise.
+void write_error(const std::string& text);
+// For output that is the whole result of a command: throws std::system_error if it cannot be written, unless
+// the reader has closed the pipe.
 void write_stdout(const std::string& text);
 // The same for what printf has put into the buffer.
 void flush_stdout();

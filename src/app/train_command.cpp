@@ -7,6 +7,7 @@
 
 #include "app/make_job.h"
 #include "app/resume_flag.h"
+#include "app/spell_flags.h"
 #include "app/terminal.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/output_dir.h"
@@ -61,7 +62,8 @@ void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& di
                                                                  .total_updates = plan.total_updates,
                                                                  .is_terminal = is_terminal(stdout),
                                                                  .quiet = config.quiet,
-                                                                 .width = terminal_width(stdout)}));
+                                                                 .width = terminal_width(stdout),
+                                                                 .reword = spell_flags}));
   add_reports(sinks, config.report_to, dir.path());
 }
 

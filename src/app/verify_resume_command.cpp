@@ -28,7 +28,7 @@ void check_train_flags(const Words& flags) {
   for (const auto& [key, text] : parse_arguments(command("train"), flags).flags) {
     for (const char* const set_here : {"output_dir", "resume", "stop_after", "dry_run"}) {
       if (key != set_here) continue;
-      throw ConfigError(flag_spelling(key) + " behind --: verify-resume has its own; leave it out" +
+      throw ConfigError("verify-resume sets " + flag_spelling(key) + " itself; remove it after --" +
                         (key == "output_dir" ? ", or give -o before --" : ""));
     }
   }
@@ -88,7 +88,7 @@ class Proof {
       say("the run ends with update " + std::to_string(reached) + ", before the " +
           std::to_string(options_.updates + options_.more) + " asked for");
     }
-    // What "auto" measures may come out otherwise in another start: that would be another run.
+    // "auto" may measure something else at another start, which would be a different run.
     settled_ = {"--precision", to_string(a.state.info.precision), "--matmul", to_string(a.state.info.matmul)};
     train_first_part();
     train("resumed", "resumed", {"--resume", "auto", "--stop-after", std::to_string(options_.more)});
@@ -161,7 +161,7 @@ class Proof {
       return 0;
     }
     for (const StateDifference& each : states) say(each.what + ": " + each.detail);
-    // Rows come first in time.
+    // Rows show a difference earlier than the last checkpoint does.
     const std::string first =
         rows.difference.empty() ? states[0].what + ": " + states[0].detail : rows.difference;
     write_stdout("different (unbroken and resumed): " + first + "; both runs are in " + dir_.path() + "\n");
@@ -171,7 +171,7 @@ class Proof {
   const VerifyResumeOptions& options_;
   const StopToken& stop_;
   ProofDir& dir_;
-  Words settled_;  // flags of the runs behind the first, before those of a part
+  Words settled_;  // flags of the runs after the first, before those of a part
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ int64_t number_or(const std::string& text, int64_t otherwise) {
   return text.empty() || end == text.c_str() ? otherwise : static_cast<int64_t>(number);
 }
 
-// The value behind "key" in a file of lines "key : value" or "key value".
+// The value of "key" in a file of lines "key : value" or "key value".
 std::string field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string line;

@@ -17,19 +17,11 @@ constexpr size_t kHeader = 64;  // keeps the alignment that libtorch's allocator
 struct Count {
   std::atomic<int64_t> limit{0};
   std::atomic<int64_t> live{0};
-  std::atomic<int64_t> peak{0};
 };
 
 Count& count() {
   static Count instance;
   return instance;
-}
-
-void raise_peak(int64_t live) {
-  std::atomic<int64_t>& peak = count().peak;
-  int64_t seen = peak.load(std::memory_order_relaxed);
-  while (live > seen && !peak.compare_exchange_weak(seen, live, std::memory_order_relaxed)) {
-  }
 }
 
 c10::Allocator* g_inner = nullptr;  // set once, before ours is
@@ -76,7 +68,6 @@ class CountingAllocator final : public c10::Allocator {
       TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes asked for with ",
                        live - amount, " in use, and the limit for tensors is ", limit, " bytes");
     }
-    raise_peak(live);
   }
 };
 
@@ -93,9 +84,5 @@ void limit_tensor_memory(int64_t bytes) {
 }
 
 int64_t tensor_memory_bytes() { return count().live.load(std::memory_order_relaxed); }
-
-int64_t peak_tensor_memory_bytes() { return count().peak.load(std::memory_order_relaxed); }
-
-void reset_peak_tensor_memory() { count().peak.store(tensor_memory_bytes(), std::memory_order_relaxed); }
 
 }  // namespace gradstep

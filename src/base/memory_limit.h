@@ -11,10 +11,7 @@ namespace gradstep {
 // as before. Costs 64 bytes and two atomic additions a tensor.
 void limit_tensor_memory(int64_t bytes);
 
-// Bytes of the CPU tensors alive, and the most there ever were since reset_peak_tensor_memory(); 0 before the
-// first call of limit_tensor_memory.
+// Bytes of the CPU tensors alive; 0 before the first call of limit_tensor_memory.
 [[nodiscard]] int64_t tensor_memory_bytes();
-[[nodiscard]] int64_t peak_tensor_memory_bytes();
-void reset_peak_tensor_memory();
 
 }  // namespace gradstep

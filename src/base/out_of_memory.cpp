@@ -1,5 +1,5 @@
 // no torch
-// By kind, and where the kind says nothing by words.
+// By type, or by its words if the type says nothing.
 #include "base/out_of_memory.h"
 
 #include <c10/util/Exception.h>

@@ -1,5 +1,5 @@
 // no torch
-// The words for a spike, which stand in rows, events and black boxes.
+// The words for a spike in rows, events and black boxes.
 #include "gradstep/base/step_report.h"
 
 #include <cstdio>

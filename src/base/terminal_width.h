@@ -1,4 +1,4 @@
-// The terminal behind a stream, if there is one.
+// The terminal of a stream, if it has one.
 #pragma once
 
 #include <cstdio>

@@ -26,6 +26,17 @@
 namespace gradstep {
 namespace {
 
+// A checkpoint that our own reader refuses would be worth nothing, and cost older ones their place.
+std::string readable(std::string state) {
+  if (state.size() > kMaxStateBytes) {
+    throw CheckpointError("the state without its tensors takes " +
+                          bytes_text(static_cast<int64_t>(state.size())) + ", at most " +
+                          bytes_text(kMaxStateBytes) + " can be read back; keep large values as tensors");
+  }
+  (void)parse_state(kStateFile, state);
+  return state;
+}
+
 // What goes into the folder, manifest excepted, in memory.
 class Contents {
  public:
@@ -34,7 +45,7 @@ class Contents {
         optimizer_(state.optimizer, {}),
         ema_(state.ema, model_metadata(state.info)),
         user_(state.user.tensors, {}),
-        state_(format_state(state)) {
+        state_(readable(format_state(state))) {
     files_ = {{kModelFile, model_.pieces()}, {kOptimizerFile, optimizer_.pieces()}};
     if (!state.ema.empty()) files_.emplace_back(kEmaFile, ema_.pieces());
     if (!state.user.tensors.empty()) files_.emplace_back(kUserFile, user_.pieces());
@@ -44,7 +55,7 @@ class Contents {
   Contents& operator=(const Contents&) = delete;
 
   [[nodiscard]] const auto& files() const { return files_; }
-  // Of all of them, with some for the manifest.
+  // Of all files, with some for the manifest.
   [[nodiscard]] uint64_t bytes() const {
     return model_.bytes() + optimizer_.bytes() + ema_.bytes() + user_.bytes() + state_.size() + 1000;
   }
@@ -58,7 +69,7 @@ class Contents {
   std::vector<std::pair<std::string, std::vector<std::string_view>>> files_;
 };
 
-// Does what can be done about a call that fails while another error is on its way.
+// Runs a call whose own failure is ignored, since another error is being handled.
 template <class Call>
 void try_to(Call call) {
   try {
@@ -144,7 +155,7 @@ uint64_t write_all(FileSystem& file_system, const std::string& output_dir, const
   return bytes;
 }
 
-// What to do about it, with the numbers where it is a matter of room.
+// What the user can do about a failed save, with the sizes if the disk is full.
 std::string advice(FileSystem& file_system, const std::string& output_dir, const std::system_error& error,
                    uint64_t needed) {
   if (error.code() != std::errc::no_space_on_device && error.code().value() != EDQUOT) {
@@ -155,7 +166,7 @@ std::string advice(FileSystem& file_system, const std::string& output_dir, const
     const uint64_t free = file_system.free_bytes(place_of_checkpoints(output_dir));
     text += ", " + bytes_text(static_cast<int64_t>(free)) + " free";
   });
-  return text + "); make room, or lower --keep-checkpoints";
+  return text + "); make room, or lower `keep_checkpoints`";
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What tells two states of one run apart: where it is, and what happened since without an update.
+// What distinguishes two states of one run: the position, and what happened since without an update.
 struct StateKey {
   int64_t updates = -1;
   int64_t windows = -1;
@@ -51,7 +51,7 @@ StateKey key_of(const TrainState& state) {
           state.last_eval ? state.last_eval->update : -1, state.num_rollbacks, state.engine.micro_batch};
 }
 
-// What is on its way, in one line; sets `diverged` where that is the reason.
+// The exception being handled, in one line; sets `diverged` if it is a Diverged.
 std::string current_error(bool& diverged) {
   constexpr char kAdvice[] = "; check the disk and the rights of the folder";
   try {
@@ -68,7 +68,7 @@ std::string current_error(bool& diverged) {
   }
 }
 
-// A thread that is started while this lives never sees a signal: handlers run where the run is.
+// Threads that start while this lives receive no signals: handlers run on the thread of the run.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -109,7 +109,7 @@ class Checkpointer::Impl {
     try {
       staging_.copy(state, job.writes);
     } catch (const std::exception& error) {
-      // Where no memory is left for a copy the run waits, and its own tensors are written.
+      // If no memory is left for a copy, the run waits while its own tensors are written.
       if (is_out_of_memory(error)) return finish(job, run(state, job));
       job.outcome.error = current_error(job.outcome.diverged);
       return finish(job, job.outcome);
@@ -242,8 +242,8 @@ class Checkpointer::Impl {
     }
   }
 
-  // The one just written stays, also where the run went back and newer ones are there. What cannot be removed
-  // is tried again after the next save: this one is durable.
+  // Keeps the checkpoint just written, even if the run went back and newer ones exist. If one cannot be
+  // removed, the next save tries again: this save is durable and does not fail.
   void remove_old(const TrainState& state) {
     const auto best = state.best_eval ? std::optional(state.best_eval->update) : std::nullopt;
     try {

@@ -7,14 +7,13 @@
 
 #include "base/number_text.h"
 #include "gradstep/checkpoint/checkpoint.h"
+#include "io/shape_text.h"
 
 namespace gradstep {
 namespace {
 
 std::string shape_of(const at::Tensor& tensor) {
-  std::string text = std::string(c10::toString(tensor.scalar_type())) + " (";
-  for (int64_t i = 0; i < tensor.dim(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(tensor.size(i));
-  return text + ")";
+  return std::string(c10::toString(tensor.scalar_type())) + " " + shape_text(tensor.sizes());
 }
 
 // Elements as whole numbers of their bits, in one row.

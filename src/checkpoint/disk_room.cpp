@@ -33,7 +33,7 @@ uint64_t plus(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
 }
 
-// What a folder has to take.
+// Bytes that a folder must have room for.
 struct Need {
   std::string folder;
   uint64_t bytes = 0;
@@ -44,15 +44,15 @@ std::optional<dev_t> disk_of(const std::string& folder) {
   return ::stat(folder.c_str(), &status) == 0 ? std::optional(status.st_dev) : std::nullopt;
 }
 
-// By disk: one, or two where the checkpoints have their own.
+// One entry for each disk: two if the checkpoints have their own.
 std::vector<Need> needs(const std::string& output_dir, uint64_t checkpoint_bytes, uint64_t model_bytes) {
   const std::string place = place_of_checkpoints(output_dir);
   if (place == output_dir) return {{output_dir, plus(checkpoint_bytes, model_bytes)}};
   return {{place, checkpoint_bytes}, {output_dir, model_bytes}};
 }
 
-// Of `all` files of so many bytes, where some are there already; the next one finds its place before another
-// goes.
+// Bytes still needed for `all` of the files, each of size `one`, if some exist. A new file is written before
+// an old one is removed.
 uint64_t still_needed(uint64_t all, uint64_t one, uint64_t num_present) {
   return std::max(one, all - std::min(all, times(num_present, one)));
 }
@@ -152,7 +152,7 @@ std::string check_room(FileSystem& file_system, const std::string& output_dir, c
   const std::string problem =
       shortage(file_system, needs(output_dir, checkpoints, still_needed(all.model, bytes.model, num_models)),
                "the checkpoints of this run will need");
-  return problem.empty() ? problem : problem + "; make room, or lower --keep-checkpoints";
+  return problem.empty() ? problem : problem + "; make room, or lower `keep_checkpoints`";
 }
 
 void require_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
@@ -160,7 +160,7 @@ void require_room(FileSystem& file_system, const std::string& output_dir, const 
   const std::string problem =
       shortage(file_system, needs(output_dir, bytes.checkpoint, model_bytes_of_save(bytes, request)),
                "a checkpoint needs");
-  if (!problem.empty()) throw CheckpointError(problem + "; make room, or give another --output-dir");
+  if (!problem.empty()) throw CheckpointError(problem + "; make room, or give another `output_dir`");
 }
 
 void require_writable(FileSystem& file_system, const std::string& output_dir) {

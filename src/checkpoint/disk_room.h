@@ -19,27 +19,26 @@ struct SaveBytes {
 // What the tensors of the state take; asks no device.
 [[nodiscard]] SaveBytes save_bytes(const TrainState& state);
 
-// <output_dir>/checkpoints where that is on a disk of its own, by a link or a mount; else output_dir.
+// <output_dir>/checkpoints if that is on a disk of its own, by a link or a mount; else output_dir.
 [[nodiscard]] std::string place_of_checkpoints(const std::string& output_dir);
 
-// Of one save while it is made: nothing that is there is freed before it is durable.
+// For one save, which removes nothing before it is durable.
 [[nodiscard]] uint64_t bytes_of_save(const SaveBytes& bytes, const SaveRequest& request);
-// Of all that will be there at once: the newest `keep` checkpoints, the best, one in the making, and two
-// model files with the third that takes a place. keep 0: `num_saves`, the checkpoints of the whole run,
-// counts.
+// For all that exists at the same time: the newest `keep` checkpoints (0: all `num_saves` of the run), the
+// best one, one that is being written, and three model files, one of them about to replace another.
 [[nodiscard]] SaveBytes bytes_of_run(const SaveBytes& bytes, int64_t keep, int64_t num_saves);
 
-// Before update 1: throws CheckpointError with both numbers where not even one save finds room;
-// returns a warning where one does, but not all; else nothing. Checkpoints that are there already count.
+// Before update 1: throws CheckpointError with both numbers if not even one save fits. Returns a warning if
+// one fits but not all, else nothing. Checkpoints that exist already count.
 [[nodiscard]] std::string check_room(FileSystem& file_system, const std::string& output_dir,
                                      const SaveBytes& bytes, int64_t keep, int64_t num_saves);
 
-// Throws CheckpointError with both numbers where a save needs more than there is room for, on the disk of the
+// Throws CheckpointError with both numbers if a save needs more room than there is, on the disk of the
 // checkpoints or on that of the model files.
 void require_room(FileSystem& file_system, const std::string& output_dir, const SaveBytes& bytes,
                   const SaveRequest& request);
 
-// Throws CheckpointError where checkpoints/ is there, but nothing can be written into it.
+// Throws CheckpointError if checkpoints/ exists but cannot be written to.
 void require_writable(FileSystem& file_system, const std::string& output_dir);
 
 // Bytes/s the disk takes durably: a temporary file of `bytes`, 8 MB at most, is written, synced and removed.

@@ -1,4 +1,4 @@
-// The exponent of what is not finite has all bits set; that is looked for in the bits themselves.
+// A value that is not finite has all bits of its exponent set; the loops below look for these bits.
 #include "checkpoint/finite.h"
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ void check(const char* what, const NamedTensors& tensors, int64_t update) {
   for (const auto& [name, tensor] : tensors) {
     if (all_finite(tensor)) continue;
     throw Diverged(std::string(what) + " " + name + " is not finite at update " + std::to_string(update) +
-                   ": no checkpoint is made of it; go on from an earlier one with a lower --lr");
+                   ": no checkpoint is made of it; go on from an earlier one with a lower `lr`");
   }
 }
 

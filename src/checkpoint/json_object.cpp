@@ -1,5 +1,5 @@
 // no torch
-// JsonObject: nlohmann's parser behind checks of depth, keys, types and ranges.
+// JsonObject: nlohmann's parser, with checks of depth, keys, types and ranges.
 #include "checkpoint/json_object.h"
 
 #include <cmath>

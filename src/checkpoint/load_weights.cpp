@@ -7,6 +7,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/model_file.h"
 #include "gradstep/io/safetensors.h"
+#include "io/shape_text.h"
 
 namespace gradstep {
 namespace {
@@ -33,16 +34,10 @@ NamedTensors renamed(const std::string& path, NamedTensors stored, const LoadWei
   return result;
 }
 
-std::string shape_text(const at::Tensor& tensor) {
-  std::string text;
-  for (const int64_t size : tensor.sizes()) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "(" + text + ")";
-}
-
 // What does not fit; empty: it can be copied.
 std::string misfit(const std::string& name, const at::Tensor& stored, const at::Tensor& own, bool cast) {
   if (stored.sizes() != own.sizes())
-    return name + " has shape " + shape_text(stored) + ", the module " + shape_text(own);
+    return name + " has shape " + shape_text(stored.sizes()) + ", the module " + shape_text(own.sizes());
   if (stored.scalar_type() == own.scalar_type()) return {};
   const bool both_float = stored.is_floating_point() && own.is_floating_point();
   if (cast && both_float) return {};

@@ -13,8 +13,8 @@ namespace gradstep {
 // Keys begin with "gradstep.". Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::map<std::string, std::string> model_metadata(const ModelInfo& info);
 
-// The update that the model file at `path` was written after; nothing where it is none, or broken, or not
-// there.
+// The update after which the model file at `path` was written; nothing if the file is missing, broken or of
+// another kind.
 [[nodiscard]] std::optional<int64_t> exported_update(const std::string& path);
 
 // Throws CheckpointError naming `path` and the key that is missing, of the wrong kind or out of range.

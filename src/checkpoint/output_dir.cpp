@@ -53,19 +53,19 @@ int lock(const std::string& dir) {
     // The file is written into, so a link to another one is not followed.
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {
-      throw ConfigError("--output-dir " + dir + ": cannot write there: " + std::strerror(errno) +
+      throw ConfigError("`output_dir` " + dir + ": cannot write there: " + std::strerror(errno) +
                         "; choose another");
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       if (error != EWOULDBLOCK) {
         close(fd);
-        throw ConfigError("--output-dir " + dir + ": cannot be locked: " + std::strerror(error) +
+        throw ConfigError("`output_dir` " + dir + ": cannot be locked: " + std::strerror(error) +
                           "; choose another disk");
       }
       const std::string owner = first_line(path);
       close(fd);
-      throw ConfigError("--output-dir " + dir + ": in use by " + owner +
+      throw ConfigError("`output_dir` " + dir + ": in use by " + owner +
                         "; wait for it or choose another folder");
     }
     if (is_current(fd, path)) return fd;
@@ -79,7 +79,7 @@ void check_content(const std::string& dir, OutputDir::Use use) {
   std::error_code error;
   const fs::directory_iterator entries(dir, error);
   if (error)
-    throw ConfigError("--output-dir " + dir + ": cannot be read: " + error.message() + "; choose another");
+    throw ConfigError("`output_dir` " + dir + ": cannot be read: " + error.message() + "; choose another");
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     run = run || name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
@@ -87,17 +87,16 @@ void check_content(const std::string& dir, OutputDir::Use use) {
     foreign = foreign || (name != kLockName && !is_leftover(name));
   }
   if (run && use == OutputDir::Use::kNew) {
-    throw ConfigError("--output-dir " + dir +
-                      ": holds a run already; go on with it by --resume auto, or choose another folder");
+    throw ConfigError("`output_dir` " + dir +
+                      ": holds a run already; go on with it by `resume` auto, or choose another folder");
   }
   if (foreign && !run)
-    throw ConfigError("--output-dir " + dir +
+    throw ConfigError("`output_dir` " + dir +
                       ": holds files that are not of a run; choose an empty or new folder");
 }
 
-// Makes the entries of folders that are new durable: a power cut shall not take a run with its checkpoints.
-// `existing` is the nearest folder that was there before. Best effort: a folder that may not be read cannot
-// be synced.
+// Makes new folders durable, so that a power cut does not take the run with its checkpoints. `existing` is
+// the nearest folder that was there before. Best effort: a folder that may not be read cannot be synced.
 void sync_entries(const fs::path& path, const fs::path& existing) {
   fs::path folder = path;
   do {
@@ -130,7 +129,7 @@ OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
   created_ = fs::create_directories(path_, error);
   if (std::error_code ignored; error || !fs::is_directory(path_, ignored)) {
     const bool is_file = fs::exists(path_, ignored) && !fs::is_directory(path_, ignored);
-    throw ConfigError("--output-dir " + path_ + ": cannot be created: " +
+    throw ConfigError("`output_dir` " + path_ + ": cannot be created: " +
                       (is_file ? std::string("a file is in the way") : error.message()) + "; choose another");
   }
   if (created_) sync_entries(absolute, existing);

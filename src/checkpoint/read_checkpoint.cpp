@@ -20,13 +20,13 @@
 #include "io/read_file.h"
 #include "io/safetensors_header.h"
 #include "io/safetensors_image.h"
+#include "io/shape_text.h"
 
 namespace gradstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMaxStateBytes = 64'000'000;
 constexpr const char* kCure = "; the checkpoint is damaged, use another one";
 
 std::string in(const std::string& folder, const std::string& name) { return folder + "/" + name; }
@@ -74,11 +74,7 @@ StateFile read_state(const std::string& path) {
   return parse_state(file, read_text_file(file, kMaxStateBytes));
 }
 
-std::string text_of(const TensorSpec& spec) {
-  std::string text = spec.dtype + " (";
-  for (size_t i = 0; i < spec.shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(spec.shape[i]);
-  return text + ")";
-}
+std::string text_of(const TensorSpec& spec) { return spec.dtype + " " + shape_text(spec.shape); }
 
 // The tensors of a file in the order of the list, which must be all of them.
 NamedTensors in_order(const std::string& file, const NamedTensors& tensors,
@@ -188,7 +184,7 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir) 
   if (broken.empty()) return std::nullopt;
   std::string text = "no checkpoint in " + checkpoints_dir(output_dir) + " is whole";
   for (const std::string& each : broken) text += "; " + each;
-  throw CheckpointError(text + "; start anew with another --output-dir");
+  throw CheckpointError(text + "; start anew with another `output_dir`");
 }
 
 std::string check_parameters(const NamedTensors& stored, const NamedTensors& live) {

@@ -1,4 +1,4 @@
-// The copy is what a save costs the run: all bytes in one parallel region, each thread with one long stretch.
+// The run waits for this copy, so one parallel region copies all bytes, one long stretch for each thread.
 #include "checkpoint/staging.h"
 
 #include <ATen/ATen.h>
@@ -46,7 +46,7 @@ class StagedViews {
 
 namespace {
 
-// A thread is worth waking for no less.
+// Fewer bytes are not worth waking a thread.
 constexpr int64_t kBytesPerThread = int64_t{1} << 20;
 
 template <class Piece>
@@ -114,7 +114,7 @@ const TrainState& Staging::copy(const TrainState& live, bool with_optimizer) {
   num_used_ = 0;
   std::vector<Piece> pieces;
   StagedViews views;
-  // These last: where only models are exported, the others keep their memory.
+  // The optimizer goes last: a save that only exports models does not disturb the memory of the others.
   stage(live.model, next.model, pieces, views);
   stage(live.ema, next.ema, pieces, views);
   if (with_optimizer) stage(live.optimizer, next.optimizer, pieces, views);

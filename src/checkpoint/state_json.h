@@ -11,6 +11,9 @@
 
 namespace gradstep {
 
+// A larger state.json is not read.
+inline constexpr int64_t kMaxStateBytes = 64'000'000;
+
 // A tensor of one of the checkpoint's files.
 struct TensorSpec {
   std::string name{};

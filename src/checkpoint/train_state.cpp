@@ -4,6 +4,7 @@
 #include <map>
 
 #include "checkpoint/copy_by_name.h"
+#include "checkpoint/user_state.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
@@ -26,7 +27,10 @@ TrainState capture_engine(Engine& engine) {
   state.model = model_tensors(*engine.task().module);
   state.optimizer = engine.optimizer().state();
   state.ema = engine.averages();
-  if (engine.task().user_state) state.user = engine.task().user_state();
+  if (engine.task().user_state) {
+    state.user = engine.task().user_state();
+    check_user_state(state.user);
+  }
   state.engine = engine.state();
   state.asked_micro_batch = engine.options().micro_batch;
   state.info = {.precision = engine.options().precision,

@@ -67,7 +67,7 @@ template <class Config>
 
 // ---- Makers: a flag from the member that it fills ----
 
-// A value that `parse` reads whole, `accepts` checks and `print` writes. The others come down to it.
+// A value that `parse` reads whole, `accepts` checks and `print` writes. All other makers use this one.
 template <class Config, class Value, class Parse, class Print, class Accepts>
 Flag<Config> value_flag(FlagInfo info, Value Config::* field, Parse parse, Print print, Accepts accepts) {
   return {.info = std::move(info),

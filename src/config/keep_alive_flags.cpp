@@ -117,7 +117,7 @@ void add_checkpoint_flags(TrainFlags& flags) {
                                &RunConfig::keep_checkpoints, kCountOrZero));
   flags.push_back(text_flag(
       {.key = "best_metric",
-       .on_resume = OnResume::kNotCompared,  // but what it stands for
+       .on_resume = OnResume::kNotCompared,  // the metric that it names is compared instead
        .group = kCheckpoints,
        .metavar = "NAME",
        .help =

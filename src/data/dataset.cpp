@@ -146,6 +146,7 @@ std::string TensorDataset::fingerprint() const {
 
 SubsetDataset::SubsetDataset(std::shared_ptr<const Dataset> parent, at::Tensor ids)
     : parent_(std::move(parent)), ids_(std::move(ids)) {
+  if (!parent_) throw ConfigError("SubsetDataset: there is no data set to take samples from; give one");
   check_ids(ids_, parent_->size());
   TORCH_CHECK(ids_.numel() >= 1, "a subset needs a sample");
 }
@@ -172,13 +173,14 @@ std::string SubsetDataset::fingerprint() const {
 
 DatasetPair split_validation(const std::shared_ptr<const Dataset>& train, double fraction, uint64_t seed) {
   if (!(fraction > 0 && fraction < 1)) {
-    throw ConfigError("--val-fraction: expected a number between 0 and 1, both excluded, found " +
+    throw ConfigError("`val_fraction`: expected a number between 0 and 1, both excluded, found " +
                       std::to_string(fraction));
   }
+  if (!train) throw ConfigError("split_validation: there is no data set to split; give one");
   const int64_t size = train->size();
   if (size < 2) {
-    throw ConfigError("--val-fraction: a data set of " + std::to_string(size) +
-                      " sample cannot be split; leave the flag out");
+    throw ConfigError("`val_fraction`: a data set of " + std::to_string(size) +
+                      " sample cannot be split; leave it out");
   }
   const int64_t wanted = std::llround(fraction * static_cast<double>(size));
   const int64_t num_held_out = std::clamp<int64_t>(wanted, 1, size - 1);

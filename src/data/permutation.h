@@ -1,4 +1,4 @@
-// random_permutation: the shuffle behind the sampler and the validation split.
+// random_permutation: the shuffle of the sampler and the validation split.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -43,7 +43,7 @@ const KnownDataset* find_known(const std::string& name) {
 
 const KnownDataset& require_known(const std::string& name) {
   if (const KnownDataset* const known = find_known(name)) return *known;
-  throw ConfigError("--dataset " + name + ": unknown data set" + known_names(name, dataset_names()));
+  throw ConfigError("`dataset` " + name + ": unknown data set" + known_names(name, dataset_names()));
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::string default_data_dir(const std::string& name) {
 DataError missing_data(const std::string& name, const std::string& data_dir, const std::string& file) {
   const KnownDataset* const known = find_known(name);
   const std::string cure =
-      known != nullptr ? known->cure + ", or give its folder with --data-dir" : "correct the folder";
+      known != nullptr ? known->cure + ", or give its folder with `data_dir`" : "correct the folder";
   std::error_code ignored;
   if (!fs::is_directory(data_dir, ignored)) {
     return DataError("data set " + name + ": there is no folder " + data_dir + "; " + cure);

@@ -1,5 +1,5 @@
-// GradSync: sums the gradients over all ranks, once a window, and lets the ranks agree on whether all got
-// there.
+// GradSync: sums the gradients over all ranks, once for each window, and tells every rank how the passes of
+// all ranks ended.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -12,6 +12,15 @@ double sum_over_ranks(double value, c10::Device device, World& world) {
   return total.item<double>();
 }
 
+std::optional<double> sum_unless_failed(double value, bool failed, c10::Device device, World& world) {
+  if (world.size() == 1) return failed ? std::nullopt : std::optional(value);
+  at::Tensor both = at::tensor({value, failed ? 1.0 : 0.0}, at::kDouble).to(device);
+  world.all_reduce_sum(both);
+  both = both.cpu();
+  const double* numbers = both.const_data_ptr<double>();
+  return numbers[1] > 0 ? std::nullopt : std::optional(numbers[0]);
+}
+
 int64_t max_over_ranks(int64_t value, c10::Device device, World& world) {
   if (world.size() == 1) return value;
   at::Tensor of_ranks = at::zeros({world.size()}, at::TensorOptions(at::kLong).device(device));

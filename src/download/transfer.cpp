@@ -121,7 +121,7 @@ class Transfer {
     } else if (code == CURLE_HTTP_RETURNED_ERROR) {
       result.outcome = worth_a_retry(status()) ? Outcome::kRetry : Outcome::kFatal;
       result.reason = "the server answered " + std::to_string(status());
-      // The range lies behind the end: what is there is too long, or the file another.
+      // The range begins after the end of the file: the part is too long, or the server has another file.
       if (status() == 416 && options_.begin > 0) result.outcome = Outcome::kUseless;
     } else {
       result.outcome = worth_a_retry(code) ? Outcome::kRetry : Outcome::kFatal;

@@ -26,7 +26,7 @@ struct TransferResult {
   };
   Outcome outcome = Outcome::kDone;
   std::string reason;    // one line; empty when done
-  bool resumed = false;  // bytes from before stand in front of those of this transfer
+  bool resumed = false;  // the file begins with bytes of an earlier transfer
 };
 
 // Throws std::system_error when the file cannot be written, and whatever on_progress throws.

@@ -1,5 +1,5 @@
-// BlackBox: what is left behind when an update goes wrong, enough to run exactly that update again. One
-// safetensors file.
+// BlackBox: what a run leaves when an update goes wrong: all that is needed to run exactly that update again,
+// in one safetensors file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ByteReader: checked read(2) calls, and zlib behind them where the file begins as gzip does.
+// ByteReader: checked read(2) calls, and zlib if the file begins like gzip.
 // no torch
 #include "io/byte_reader.h"
 

@@ -38,7 +38,7 @@ struct SafetensorsHeader {
 inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
 // Checks everything that can be checked: grammar, depth, duplicate keys, dtypes, shapes (overflow, size =
-// offsets), and that the tensors cover the `data_size` bytes behind the header exactly, without gap or
+// offsets), and that the tensors cover the `data_size` bytes after the header exactly, without gap or
 // overlap. Throws CheckpointError, beginning with `path`.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json,
                                                          uint64_t data_size);

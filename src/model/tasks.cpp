@@ -3,13 +3,31 @@
 
 #include <torch/torch.h>
 
+#include "gradstep/base/error.h"
+#include "io/shape_text.h"
+
 namespace gradstep {
 namespace {
 
 constexpr int64_t kTop = 5;
 
-double count_unless(const at::Tensor& targets, int64_t ignore_index) {
+void need_targets(const Batch& batch) {
+  if (!batch.targets.defined())
+    throw DataError("the batch has no targets, which the loss of this task needs; give the data set some");
+}
+
+double count_unless(const Batch& batch, int64_t ignore_index) {
+  need_targets(batch);
+  const at::Tensor& targets = batch.targets;
   return static_cast<double>(targets.numel() - targets.eq(ignore_index).sum().item<int64_t>());
+}
+
+// PyTorch would spread one over the other, and the loss would be that of every pair.
+void need_same_shape(const at::Tensor& outputs, const Batch& batch) {
+  need_targets(batch);
+  if (outputs.sizes() == batch.targets.sizes()) return;
+  throw DataError("the model gives outputs of shape " + shape_text(outputs.sizes()) + ", the targets have " +
+                  shape_text(batch.targets.sizes()) + "; regression needs equal shapes");
 }
 
 // outputs (n, classes, ...), targets (n, ...) -> true where the best score is the target's
@@ -50,12 +68,13 @@ Task classification(const std::shared_ptr<torch::nn::Module>& module, const Clas
   Task task;
   task.module = module;
   task.loss_sum = [module = module.get(), options](const at::Tensor& outputs, const Batch& batch) {
+    need_targets(batch);
     return cross_entropy_sum(outputs, batch.targets, module->is_training() ? options.label_smoothing : 0,
                              options.ignore_index);
   };
   const int64_t ignored = options.ignore_index;
   if (!options.all_targets_count)
-    task.weight = [ignored](const Batch& batch) { return count_unless(batch.targets, ignored); };
+    task.weight = [ignored](const Batch& batch) { return count_unless(batch, ignored); };
   task.metrics.push_back({.name = "acc", .measure = [ignored](const at::Tensor& outputs, const Batch& batch) {
                             return share(hits_of(outputs, batch.targets), batch.targets, ignored);
                           }});
@@ -81,9 +100,13 @@ Task regression(const std::shared_ptr<torch::nn::Module>& module) {
   Task task;
   task.module = module;
   task.loss_sum = [](const at::Tensor& outputs, const Batch& batch) {
+    need_same_shape(outputs, batch);
     return at::mse_loss(outputs.to(at::kFloat), batch.targets.to(at::kFloat), at::Reduction::Sum);
   };
-  task.weight = [](const Batch& batch) { return static_cast<double>(batch.targets.numel()); };
+  task.weight = [](const Batch& batch) {
+    need_targets(batch);
+    return static_cast<double>(batch.targets.numel());
+  };
   task.metrics = {{.name = "mse", .direction = Direction::kLower},
                   {.name = "mae",
                    .direction = Direction::kLower,
@@ -99,9 +122,10 @@ Task language(const std::shared_ptr<torch::nn::Module>& module, int64_t ignore_i
   Task task;
   task.module = module;
   task.loss_sum = [ignore_index](const at::Tensor& outputs, const Batch& batch) {
+    need_targets(batch);
     return cross_entropy_sum(outputs.flatten(0, 1), batch.targets.flatten(), 0, ignore_index);
   };
-  task.weight = [ignore_index](const Batch& batch) { return count_unless(batch.targets, ignore_index); };
+  task.weight = [ignore_index](const Batch& batch) { return count_unless(batch, ignore_index); };
   task.metrics = {{.name = "perplexity",
                    .direction = Direction::kLower,
                    .value = [](double sum, double weight) { return std::exp(sum / weight); }},

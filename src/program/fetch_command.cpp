@@ -44,12 +44,11 @@ int run(const Arguments& arguments, bool quiet) {
 }  // namespace
 
 void add_fetch(App& app) {
-  CommandInfo info{
-      .name = "fetch",
-      .summary = "Download a data set, go on where an earlier try broke off, and check every file.",
-      .positional = "NAME",
-      .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"},
-      .run = run};
+  CommandInfo info{.name = "fetch",
+                   .summary = "Download a data set, continue an interrupted download, and check every file.",
+                   .positional = "NAME",
+                   .examples = {"gradstep fetch mnist", "gradstep fetch cifar10 --data-dir /data/cifar10"},
+                   .run = run};
   std::vector<std::string> names;
   for (const FetchList& list : known_fetch_lists()) names.push_back(list.dataset);
   info.positional_help = expectation(names) + ".";

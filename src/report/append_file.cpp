@@ -1,4 +1,4 @@
-// Checked POSIX calls behind AppendFile.
+// AppendFile: POSIX calls, each checked.
 // no torch
 #include "report/append_file.h"
 

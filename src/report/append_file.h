@@ -16,11 +16,11 @@ class AppendFile {
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
-  // Bytes in the file; 0 where it is none that can be cut, such as /dev/null.
+  // Bytes in the file; 0 for what cannot be cut, such as /dev/null.
   [[nodiscard]] int64_t size() const;
-  // What lies behind byte `begin`; empty where the file is no longer than that.
+  // The bytes from `begin` on; empty if the file is not longer than that.
   [[nodiscard]] std::string text_from(int64_t begin) const;
-  // Drops what lies behind byte `end`, and the line that this breaks. A file that is shorter stays as it is.
+  // Drops the bytes from `end` on, and the line that this breaks. A shorter file stays as it is.
   void cut(int64_t end);
   // Begins anew; what was there goes to the first free one of "metrics-1.jsonl", "metrics-2.jsonl" ..., whose
   // path is returned.

@@ -51,7 +51,7 @@ std::string end_line(const RunEnd& row) {
     if (!row.last_eval->metrics.empty()) text += metric_text("val_", row.last_eval->metrics.front());
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
-  if (!is_finished(row) && row.can_go_on) text += " | go on with --resume auto";
+  if (!is_finished(row) && row.resumable) text += " | go on with `resume` auto";
   return text;
 }
 
@@ -76,9 +76,9 @@ std::string eval_line(const EvalRow& row) {
 
 class ConsoleSink::Impl {
  public:
-  Impl(std::FILE* out, ConsoleOptions options) : out_(out), options_(options) {}
+  Impl(std::FILE* out, ConsoleOptions options) : out_(out), options_(std::move(options)) {}
 
-  // Also when an exception is on its way: the error line shall not end up behind a bar.
+  // Runs during an exception too, so that the error line does not follow a bar.
   ~Impl() {
     if (const std::string text = bar_.erase(); !text.empty()) write(text);
   }
@@ -99,20 +99,24 @@ class ConsoleSink::Impl {
   }
 
   void event(const EventRow& row) {
-    if (!options_.quiet) print(event_line(row.event));
+    if (!options_.quiet) print(reworded(event_line(row.event)));
   }
 
-  void end(const RunEnd& row) { write(bar_.erase() + end_line(row) + "\n"); }
+  void end(const RunEnd& row) { write(bar_.erase() + reworded(end_line(row)) + "\n"); }
 
  private:
+  [[nodiscard]] std::string reworded(const std::string& line) const {
+    return options_.reword ? options_.reword(line) : line;
+  }
+
   void count(const WindowRow& row) {
     samples_ += static_cast<double>(row.step.samples);
     seconds_ += static_cast<double>(row.step.samples) / row.samples_per_s;
     if (row.step.skipped()) ++skips_;
   }
 
-  // Every log_interval windows; and at once when a loss or a gradient stops being finite, lest it hide
-  // between two lines.
+  // Every log_interval windows, and at once if a loss or a gradient stops being finite, so that this does not
+  // hide between two lines.
   bool is_due(const WindowRow& row) {
     const bool is_empty = row.step.outcome == StepOutcome::kEmpty;
     const bool is_finite = is_empty || std::isfinite(row.step.loss);
@@ -122,7 +126,7 @@ class ConsoleSink::Impl {
     return turned || row.step.window % options_.log_interval == 0;
   }
 
-  // Over the windows since the last line, where there was a clock to divide by.
+  // Over the windows since the last line; "?" if no time has passed.
   [[nodiscard]] std::string rate_text() const {
     const double rate = samples_ / seconds_;
     return std::isfinite(rate) ? fixed_text(rate, 0) + " samples/s" : "? samples/s";
@@ -185,7 +189,7 @@ class ConsoleSink::Impl {
 };
 
 ConsoleSink::ConsoleSink(std::FILE* out, ConsoleOptions options)
-    : impl_(std::make_unique<Impl>(out, options)) {}
+    : impl_(std::make_unique<Impl>(out, std::move(options))) {}
 ConsoleSink::~ConsoleSink() = default;
 void ConsoleSink::window(const WindowRow& row) { impl_->window(row); }
 void ConsoleSink::eval(const EvalRow& row) { impl_->eval(row); }

@@ -46,7 +46,7 @@ std::string host_name() {
   return name;
 }
 
-// Behind those that are there, also where two starts fall into one second or the clock was set back.
+// Sorts after the existing files, even if two starts fall into one second or the clock was set back.
 std::string new_path(const std::string& folder) {
   static std::atomic<int> num_files{0};
   FileSystem& disk = posix_file_system();

@@ -15,8 +15,8 @@ namespace gradstep {
 
 class EventFile {
  public:
-  /// Creates the folder where needed, and a new file in it that sorts behind all others, which is the order
-  /// in which TensorBoard reads. Throws std::system_error with the path, as does flush().
+  /// Creates the folder if needed, and a new file in it whose name sorts after all others, since TensorBoard
+  /// reads in this order. Throws std::system_error with the path, as does flush().
   explicit EventFile(const std::string& folder);
   /// Adds a record. It is in the file after flush() at the latest.
   void append(std::string_view record);

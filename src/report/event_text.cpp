@@ -38,7 +38,7 @@ EventText text_of(const BlackBoxFailed& event) {
 }
 EventText text_of(const Warning& event) { return {"warning", {{"text", event.text}}}; }
 
-// "name: key value, key value"; sentences stand without their key.
+// "name: key value, key value"; sentences go without their key.
 template <class Kind>
 std::string line_of(const Kind& event) {
   const EventText row = text_of(event);

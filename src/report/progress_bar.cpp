@@ -37,7 +37,7 @@ std::string bar_text(const Progress& progress, int columns) {
     if (percent < 10) head += ' ';
     head += std::to_string(percent) + "% ";
     const std::string total = std::to_string(progress.total);
-    // As wide as it will be, so that what stands around it does not move.
+    // As wide as its final value, so that the text around it does not move.
     tail.insert(tail.begin(), total.size() - std::min(total.size(), tail.size()), ' ');
     tail += "/" + total;
     if (!progress.count.empty()) tail = progress.count;

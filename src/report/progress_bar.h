@@ -12,7 +12,7 @@ struct Progress {
   int64_t total = 0;        // 0: unknown
   double seconds_left = 0;  // not finite: unknown
   std::string count{};      // in place of done and total: "1.2 of 26.4 MB"
-  // Behind the numbers, dropped first where the line is narrow: "loss 0.51 | 130000 samples/s".
+  // After the numbers; dropped first if the line is narrow: "loss 0.51 | 130000 samples/s".
   std::string note{};
 };
 

@@ -1,4 +1,4 @@
-// Reports by name: what --report-to offers besides console and metrics.jsonl.
+// Reports by name: what `report_to` offers besides console and metrics.jsonl.
 #pragma once
 
 #include <optional>

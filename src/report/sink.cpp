@@ -2,6 +2,7 @@
 // no torch
 #include <exception>
 
+#include "gradstep/base/error.h"
 #include "gradstep/report/sinks.h"
 #include "report/averaged.h"
 #include "report/best_effort.h"
@@ -63,10 +64,14 @@ bool EvalRow::set_value(const std::string& name, double number) {
 SinkList::SinkList() = default;
 SinkList::~SinkList() { close(); }
 
-void SinkList::add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+void SinkList::add(std::unique_ptr<Sink> sink) {
+  if (!sink) throw ConfigError("SinkList::add: there is no sink; give one");
+  sinks_.push_back(std::move(sink));
+}
 
 void SinkList::add_best_effort(const std::string& name, std::unique_ptr<Sink> sink,
                                BestEffortOptions options) {
+  if (!sink) throw ConfigError("SinkList::add_best_effort: there is no sink; give one");
   auto best_effort = std::make_unique<BestEffortSink>(name, std::move(sink), options);
   best_effort_.push_back(best_effort.get());
   sinks_.push_back(std::move(best_effort));

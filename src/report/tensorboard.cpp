@@ -160,7 +160,7 @@ class TensorBoardSink::Impl {
     try {
       flush();
     } catch (const std::exception&) {
-      // Whoever wanted to know has called flush() or end() before.
+      // A caller who wants the error calls flush() or end() first.
     }
   }
 

@@ -8,7 +8,7 @@
 namespace gradstep {
 namespace {
 
-// What each rank has to say, one number a rank, on all of them.
+// Gathers one number from each rank; every rank gets all of them.
 std::vector<double> gather(double own, c10::Device device, World& world) {
   at::Tensor all = at::zeros({world.size()}, at::kDouble);
   all[world.rank()] = own;

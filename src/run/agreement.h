@@ -1,4 +1,4 @@
-// Agreement: what all ranks act on alike between two windows.
+// Agreement: between two windows the ranks exchange facts, so that all of them act on the same ones.
 #pragma once
 
 #include <c10/core/Device.h>

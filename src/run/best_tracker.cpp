@@ -39,13 +39,13 @@ BestMetric find_best_metric(const std::string& asked, const Task& task, bool has
     names.push_back(each.name);
   }
   if (!has_ema && is_of_averages(asked)) {
-    throw ConfigError("--best-metric " + asked + " needs averages; give --ema such as 0.999");
+    throw ConfigError("`best_metric` " + asked + " needs averages; give `ema` such as 0.999");
   }
-  throw ConfigError("--best-metric " + asked + ": this task has no metric of that name" +
+  throw ConfigError("`best_metric` " + asked + ": this task has no metric of that name" +
                     known_names(asked, names));
 }
 
-// A number of which more is better; NaN where the row lacks it.
+// The metric, negated if lower is better; NaN if the row lacks it.
 double BestTracker::merit(const EvalRow& row) const {
   const double value = row.value(metric_.name).value_or(NAN);
   return metric_.higher_is_better ? value : -value;
@@ -54,7 +54,7 @@ double BestTracker::merit(const EvalRow& row) const {
 bool BestTracker::is_better(const EvalRow& row) const {
   const double value = merit(row);
   if (!has_finite_loss(row, metric_.name) || !std::isfinite(value)) return false;
-  // A best one that lacks the metric, from before it was asked for, gives way.
+  // A best evaluation that lacks the metric, from before this metric was chosen, is replaced.
   return !best_ || !(merit(*best_) >= value);
 }
 

@@ -17,8 +17,8 @@ struct BestMetric {
 };
 
 // What `asked` names among the values that evaluations of this task give: "auto" is the first metric with a
-// direction, or the loss. Throws ConfigError listing the names for another one, and for one of the moving
-// average where there is none.
+// direction, or the loss. Throws ConfigError listing the names for any other, and for a value of the moving
+// average if there is no average.
 [[nodiscard]] BestMetric find_best_metric(const std::string& asked, const Task& task, bool has_ema);
 
 class BestTracker {
@@ -35,7 +35,7 @@ class BestTracker {
   [[nodiscard]] const std::optional<EvalRow>& last() const { return last_; }
   [[nodiscard]] const std::optional<EvalRow>& best() const { return best_; }
   [[nodiscard]] int64_t evals_without_best() const { return evals_without_best_; }
-  // Where what belongs to the best one was lost, or to that of `update` if it is the best.
+  // The files of the best evaluation were lost, or those of the evaluation at `update`.
   void forget() { best_.reset(); }
   void forget(int64_t update) {
     if (best_ && best_->update == update) forget();

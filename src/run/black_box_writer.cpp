@@ -1,4 +1,4 @@
-// One box a kind and start.
+// Writes one black box for each kind of fault in each start of a run.
 #include "run/black_box_writer.h"
 
 #include <exception>

@@ -1,4 +1,4 @@
-// BlackBoxWriter: leaves a black box of the windows that a run skips, where it is the first of its kind.
+// BlackBoxWriter: writes a black box of the first skipped window of each kind.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@
 namespace gradstep {
 namespace {
 
-// OpenMP ends the process where it cannot start a thread, so as many as will be needed are tried before.
+// OpenMP ends the process if it cannot start a thread, so the threads are tried out beforehand.
 void require_threads(int64_t num_threads) {
   std::latch done(1);
   std::vector<std::thread> threads;
@@ -34,7 +34,7 @@ void require_threads(int64_t num_threads) {
   throw ConfigError(
       "needs " + std::to_string(num_threads) + " threads beside the first, and may start " +
       std::to_string(threads.size()) +
-      "; lower --threads or --workers, or raise the limit (ulimit -u, or that of the container)");
+      "; lower `threads` or `workers`, or raise the limit (ulimit -u, or that of the container)");
 }
 
 }  // namespace
@@ -45,18 +45,18 @@ c10::Device parse_device(const std::string& text) {
   if (text == "cpu") return c10::Device(c10::kCPU);
   const c10::Device device = text == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(text);
   if (device.index() < num_gpus) return device;
-  throw ConfigError("--device " + text + ": this machine shows " + std::to_string(num_gpus) +
-                    " CUDA devices to this LibTorch; use --device auto");
+  throw ConfigError("`device` " + text + ": this machine shows " + std::to_string(num_gpus) +
+                    " CUDA devices to this LibTorch; use `device` auto");
 }
 
 void set_threads(int64_t threads, int64_t num_others) {
   if (threads == 0) threads = num_usable_cores();
-  // OpenMP starts new threads while old ones are still leaving, where a smaller team came in between.
+  // After a smaller team OpenMP starts new threads while the old ones are still ending.
   require_threads(2 * (threads - 1) + num_others);
   at::set_num_threads(static_cast<int>(threads));
 }
 
-// What is free is not taken whole: threads, files and libraries want some of it.
+// Not all free memory is taken: threads, files and libraries need some of it.
 int64_t tensor_memory_limit(const std::string& text) {
   if (text == "none") return 0;
   if (text != "auto") return parse_byte_count(text).value_or(0);

@@ -17,7 +17,7 @@ namespace gradstep {
 // the system does not let the process start them and `num_others` threads beside them.
 void set_threads(int64_t threads, int64_t num_others = 0);
 
-// Bytes for tensors on the CPU by --memory-limit ("auto", "none", "8g"); 0: no limit.
+// Bytes for tensors on the CPU by `memory_limit` ("auto", "none", "8g"); 0: no limit.
 [[nodiscard]] int64_t tensor_memory_limit(const std::string& text);
 
 // "cpu, 2 threads"

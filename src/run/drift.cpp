@@ -1,5 +1,5 @@
 // no torch
-// Each flag says itself what a changed value means; some are judged by what follows from them.
+// Each setting carries its rule for a changed value; some are judged by the values that follow from them.
 #include "run/drift.h"
 
 #include "gradstep/base/error.h"
@@ -25,10 +25,10 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
     add_unless_equal(setting.key, was, setting.text, setting.on_resume, drifts);
   }
   add_unless_equal("best_metric", before.best_metric, now.best_metric, OnResume::kWarned, drifts);
-  add_unless_equal("global batch (--batch-size, --grad-accum-steps, --global-batch-size)",
+  add_unless_equal("global batch (`batch_size`, `grad_accum_steps`, `global_batch_size`)",
                    std::to_string(before.global_batch), std::to_string(now.global_batch), OnResume::kRefused,
                    drifts);
-  add_unless_equal("updates of the run (--epochs, --max-steps)", count_text(before.total_updates),
+  add_unless_equal("updates of the run (`epochs`, `max_steps`)", count_text(before.total_updates),
                    count_text(now.total_updates), OnResume::kRefused, drifts);
   add_unless_equal("data", before.dataset_fingerprint, now.dataset_fingerprint, OnResume::kRefused, drifts);
   return drifts;
@@ -40,8 +40,8 @@ void refuse_drift(const std::vector<Drift>& drifts, const std::string& checkpoin
     if (drift.kind == OnResume::kRefused) found += (found.empty() ? "" : "; ") + describe(drift);
   }
   if (found.empty() || accept_drift) return;
-  throw ConfigError("--resume: this is another run than that of " + checkpoint + ": " + found +
-                    "; take the former values, another --output-dir, or go on with --accept-drift");
+  throw ConfigError("`resume`: " + checkpoint + " belongs to a different run: " + found +
+                    "; use the earlier values, another `output_dir`, or go on with `accept_drift`");
 }
 
 std::string describe(const Drift& drift) {

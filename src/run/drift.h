@@ -11,8 +11,8 @@
 namespace gradstep {
 
 struct Drift {
-  std::string key{};  // of the config, "data", or what follows from several: "updates of the run (--epochs,
-                      // --max-steps)"
+  std::string key{};  // of the config, "data", or what follows from several: "updates of the run (`epochs`,
+                      // `max_steps`)"
   std::string before{};
   std::string now{};
   OnResume kind = OnResume::kFree;  // never kNotCompared
@@ -31,8 +31,7 @@ struct RunIdentity {
 // its default.
 [[nodiscard]] std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now);
 
-// Throws ConfigError naming each refused one with both values and the flag to go on, unless that was
-// given.
+// Throws ConfigError naming each refused one with both values, unless accept_drift.
 void refuse_drift(const std::vector<Drift>& drifts, const std::string& checkpoint, bool accept_drift);
 
 // "lr was 0.001, is 0.0003"

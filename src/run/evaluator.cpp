@@ -104,7 +104,8 @@ struct Measured {
   at::Tensor sums;
 };
 
-// Samples first to end; nothing where memory ran out for more than one. The failed try's memory is free then.
+// Evaluates samples first to end. Returns nothing if memory ran out for more than one; the memory of that try
+// is free then.
 std::optional<Measured> measure_within_memory(const Task& task, const Dataset& dataset, const Sums& sums,
                                               int64_t first, int64_t end, at::Device device) {
   try {
@@ -131,6 +132,7 @@ double EvalResult::at(const std::string& name) const {
 }
 
 EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, const EvaluateOptions& options) {
+  validate(task);
   const at::Device device = task.module->parameters().front().device();
   const at::NoGradGuard no_grad;
   const ModeGuard eval_mode(*task.module, /*training=*/false);
@@ -159,7 +161,8 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
   };
   together(measure_part, device, world);
   world.all_reduce_sum(sums.values());
-  EvalResult result = sums.result();
+  EvalResult result;
+  together([&] { result = sums.result(); }, device, world);  // Metric::value may throw
   result.complete = sum_over_ranks(complete ? 0 : 1, device, world) == 0;
   return result;
 }

@@ -1,5 +1,5 @@
 // no torch
-// Counted in samples, which both batches have in common.
+// Counts in samples, which mean the same under both batch sizes.
 #include "run/fit_position.h"
 
 namespace gradstep {

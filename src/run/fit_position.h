@@ -6,8 +6,8 @@
 
 namespace gradstep {
 
-// state.next in terms of this sampler: another global batch (accepted drift) goes on behind the samples that
-// were consumed, and begins a new epoch where those were all.
+// state.next in terms of this sampler. With another global batch (accepted drift) the run goes on after the
+// samples that were consumed, and begins a new epoch if those were all.
 [[nodiscard]] Position fit_position(const TrainState& state, const Sampler& sampler);
 
 }  // namespace gradstep

@@ -1,6 +1,7 @@
 // What a job keeps of itself in checkpoints if nobody put it into words, and what makes no sense in one.
 #include "gradstep/run/job.h"
 
+#include <cmath>
 #include <string>
 
 #include "base/number_text.h"
@@ -19,6 +20,17 @@ std::string optimizer_name(const EngineOptions& engine) {
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw ConfigError("the job: " + what);
+}
+
+// Checkpoints keep it as text.
+void require_interval(const std::string& name, const Interval& interval) {
+  bool is_readable = false;
+  try {
+    is_readable = std::isfinite(interval.value) && parse_interval(to_string(interval)) == interval;
+  } catch (const ConfigError&) {
+  }
+  require(is_readable,
+          name + " must be a whole number of updates or epochs, or some seconds; 0 is only at the end");
 }
 
 }  // namespace
@@ -57,21 +69,30 @@ Settings settings_of(const Job& job) {
 }
 
 void validate(const Job& job) {
-  require(job.task.module && job.task.forward && job.task.loss_sum,
-          "it has no task; fill in Job::task, such as by classification_task(module)");
-  require(job.data.train != nullptr, "it has no training data; fill in Job::data");
+  constexpr int64_t kMaxSamples = int64_t{1} << 31;  // of a window; what checkpoints can hold
+  constexpr int64_t kMaxCount = int64_t{1} << 48;
+  const auto within = [](int64_t value, int64_t least, int64_t most) {
+    return value >= least && value <= most;
+  };
+  validate(job.task);
+  require(job.data.train != nullptr, "it has no training data; fill in data");
   require(job.data.train->size() >= 1, "its training data have no sample; give some");
-  require(job.global_batch >= 0, "an update needs 1 sample or more; correct global_batch");
-  require(job.epoch_size >= 0, "epoch_size must be 0 or more");
+  require(!job.data.eval || job.data.eval->size() >= 1,
+          "its evaluation data have no sample; give some, or leave them out");
+  require(within(job.engine.micro_batch, 1, kMaxSamples), "engine.micro_batch must be 1 to 2^31");
+  require(within(job.global_batch, 0, kMaxSamples), "global_batch must be 0 to 2^31");
+  require(within(job.epoch_size, 0, kMaxCount), "epoch_size must be 0 to 2^48");
   require(job.epoch_size == 0 || job.order, "epoch_size is that of an order of your own; fill in order, too");
-  require(job.num_workers >= 0, "num_workers must be 0 or more");
-  require(job.length.epochs.value_or(1) >= 1, "length.epochs must be 1 or more");
-  require(job.length.max_updates.value_or(1) >= 1, "length.max_updates must be 1 or more");
+  require(within(job.num_workers, 0, 1024), "num_workers must be 0 to 1024");
+  require(within(job.length.epochs.value_or(1), 1, kMaxCount), "length.epochs must be 1 to 2^48");
+  require(within(job.length.max_updates.value_or(1), 1, kMaxCount), "length.max_updates must be 1 to 2^48");
   require(job.length.max_seconds >= 0, "length.max_seconds must be 0 or more");
   require(job.length.stop_after.value_or(1) >= 1, "length.stop_after must be 1 or more");
-  require(job.eval.interval.value >= 0, "eval.interval must be 0 or more");
+  require_interval("eval.interval", job.eval.interval);
   require(job.eval.early_stop_patience >= 0, "eval.early_stop_patience must be 0 or more");
-  require(job.save.interval.value >= 0, "save.interval must be 0 or more");
+  require(job.eval.early_stop_patience == 0 || job.data.eval,
+          "eval.early_stop_patience needs evaluation data");
+  require_interval("save.interval", job.save.interval);
   require(job.save.keep >= 0, "save.keep must be 0 or more");
   require(job.save.grace_seconds >= 0, "save.grace_seconds must be 0 or more");
   require(job.trouble.max_rollbacks >= 0, "trouble.max_rollbacks must be 0 or more");

@@ -7,11 +7,15 @@
 
 #include "base/machine.h"
 #include "base/number_text.h"
+#include "checkpoint/user_state.h"
+#include "gradstep/base/error.h"
 #include "report/format.h"
 #include "step/micro_batches.h"
 
 namespace gradstep {
 namespace {
+
+constexpr int64_t kMaxUpdates = int64_t{1} << 48;
 
 std::string describe_end(const JobLength& length) {
   const auto count = [](int64_t n, const char* what) {
@@ -97,7 +101,10 @@ RunLength run_length(const JobLength& asked, int64_t windows_per_epoch) {
   length.max_updates = asked.max_updates.value_or(0);
   const bool without_end = !asked.epochs && !asked.max_updates && asked.max_seconds > 0;
   if (asked.epochs || (!asked.max_updates && !without_end)) length.max_epochs = asked.epochs.value_or(1);
-  const int64_t max_windows = length.max_epochs * windows_per_epoch;
+  int64_t max_windows = 0;
+  if (__builtin_mul_overflow(length.max_epochs, windows_per_epoch, &max_windows) || max_windows > kMaxUpdates)
+    throw ConfigError("the job: " + std::to_string(length.max_epochs) +
+                      " epochs have too many updates; give fewer");
   length.total_updates = max_windows == 0          ? length.max_updates
                          : length.max_updates == 0 ? max_windows
                                                    : std::min(length.max_updates, max_windows);
@@ -152,7 +159,11 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   const int64_t averages = job.engine.ema_decay > 0 ? parameters : 0;
   plan.checkpoint_bytes =
       parameters + bytes_of(engine.frozen()) + moments + averages + buffer_bytes(*engine.task().module);
-  if (job.task.user_state) plan.checkpoint_bytes += bytes_of(job.task.user_state().tensors);
+  if (job.task.user_state) {
+    const UserState user = job.task.user_state();
+    check_user_state(user);
+    plan.checkpoint_bytes += bytes_of(user.tensors);
+  }
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.
   plan.memory_bytes = resident_bytes() + parameters + moments + averages + plan.checkpoint_bytes;

@@ -33,7 +33,7 @@ struct RunLength {
 // 12). With max_seconds alone there is no end but that.
 [[nodiscard]] RunLength run_length(const JobLength& length, int64_t windows_per_epoch);
 
-// Says when something is due. What was done is told to it, so that what could not be done stays due.
+// Says when something is due. The caller tells it what was done; what could not be done stays due.
 class DueTimer {
  public:
   explicit DueTimer(const Interval& interval) : interval_(interval) {}

@@ -1,4 +1,4 @@
-// Reporter: the way of a run's rows to its sinks, and whether all of them arrived.
+// Reporter: passes the rows of a run to its sinks, and knows whether all of them arrived.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace gradstep {
 
 class Reporter {
  public:
-  // The sinks must outlive it. Not `writes`, as on all ranks but the first: nothing is told to anybody.
-  // What a sink throws is kept until all ranks hear of it; no sink is told anything from then on.
+  // The sinks must outlive it. Without `writes`, as on all ranks but the first, it passes on nothing. If a
+  // sink throws, the exception is kept until all ranks hear of it, and the sinks get no further rows.
   Reporter(Sink& sinks, bool writes) : sinks_(sinks), writes_(writes) {}
 
   template <class Call>
@@ -35,7 +35,7 @@ class Reporter {
     tell([&](Sink& sinks) { warnings = sinks.take_warnings(); });
     for (std::string& warning : warnings) event(update, Warning{std::move(warning)});
   }
-  // False once a sink has thrown: rows are lost, which no checkpoint may pass over.
+  // False after a sink has thrown: rows are lost, so no newer checkpoint may be written.
   [[nodiscard]] bool is_whole() const { return failure_ == nullptr; }
   void throw_failure() const {
     if (failure_) std::rethrow_exception(failure_);

@@ -4,6 +4,9 @@
 #include <torch/torch.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "gradstep/base/version.h"
 #include "run/fit_position.h"
 
@@ -11,6 +14,21 @@ namespace gradstep {
 namespace {
 
 constexpr size_t kScaleHistory = 64;
+
+// In the order of the task; checkpoints keep them by name.
+void sort_metrics(const Task& task, std::vector<MetricValue>& metrics) {
+  const auto place = [&](const MetricValue& value) {
+    return std::ranges::find(task.metrics, value.name, &Metric::name) - task.metrics.begin();
+  };
+  std::ranges::stable_sort(metrics, std::less<>(), place);
+}
+
+std::optional<EvalRow> in_order(const Task& task, std::optional<EvalRow> row) {
+  if (!row) return row;
+  sort_metrics(task, row->metrics);
+  sort_metrics(task, row->ema_metrics);
+  return row;
+}
 
 // An interval that is another one now begins anew.
 void restore_timer(DueTimer& timer, bool same_interval, double done, const Elapsed& elapsed) {
@@ -107,9 +125,10 @@ void RunProgress::take_over(const std::string& where, const TrainState& state, i
   report_positions = state.report_positions;
   // A best evaluation by another metric says nothing about this one.
   if (setup.best_metric.name == state.best_metric)
-    best.restore(state.last_eval, state.best_eval, state.evals_without_best);
+    best.restore(in_order(setup.job.task, state.last_eval), in_order(setup.job.task, state.best_eval),
+                 state.evals_without_best);
   else
-    best.restore(state.last_eval, std::nullopt, 0);
+    best.restore(in_order(setup.job.task, state.last_eval), std::nullopt, 0);
   const Elapsed elapsed = at(state.seconds);
   restore_timer(evals, setup.job.eval.interval == state.eval_interval, state.evals_due, elapsed);
   restore_timer(saves, setup.job.save.interval == state.save_interval, state.saves_due, elapsed);

@@ -9,7 +9,7 @@
 namespace gradstep {
 namespace {
 
-// Where a second is long.
+// Times below a second in milliseconds.
 std::string short_time_text(double seconds) {
   return seconds < 1 ? fixed_text(1000 * seconds, seconds < 0.1 ? 1 : 0) + " ms" : seconds_text(seconds);
 }
@@ -43,11 +43,11 @@ std::vector<std::string> RunSaver::check() {
       " is too short: a save of " + room_text(bytes) + " takes about " + short_time_text(seconds) + " here";
   // A signal may come right after a save has begun.
   if (policy_.grace_seconds > 0 && 2 * seconds > policy_.grace_seconds) {
-    warnings.push_back("--grace " + short_time_text(policy_.grace_seconds) + takes +
+    warnings.push_back("`grace` " + short_time_text(policy_.grace_seconds) + takes +
                        ", and one may be under way; ask the scheduler for more");
   }
   if (max_seconds_ > 0 && 1.5 * seconds > max_seconds_)
-    warnings.push_back("--max-time " + short_time_text(max_seconds_) + takes + "; allow more");
+    warnings.push_back("`max_time` " + short_time_text(max_seconds_) + takes + "; allow more");
   return warnings;
 }
 
@@ -74,7 +74,7 @@ void RunSaver::report(Sink& sinks, bool at_end) {
     if (failure_) continue;
     if (outcome.diverged) {
       failure_ = std::make_exception_ptr(Diverged(outcome.error));
-    } else if (!policy_.go_on_on_error) {
+    } else if (!policy_.continue_on_error) {
       failure_ = std::make_exception_ptr(CheckpointError(outcome.error));
     }
   }

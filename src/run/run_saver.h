@@ -21,8 +21,8 @@ class RunSaver {
   RunSaver(FileSystem& file_system, const SavePolicy& policy, double max_seconds,
            const std::string& output_dir, const SaveBytes& bytes, int64_t num_saves);
 
-  // Before update 1: throws CheckpointError where not even one checkpoint finds room; returns what
-  // the user should know: no room for all of them, a grace or a time limit shorter than a save takes.
+  // Before update 1: throws CheckpointError if not even one checkpoint fits; returns what the user should
+  // know: no room for all of them, a grace or a time limit shorter than a save takes.
   [[nodiscard]] std::vector<std::string> check();
 
   [[nodiscard]] bool enabled() const { return checkpointer_.has_value(); }
@@ -32,8 +32,8 @@ class RunSaver {
   void save(const TrainState& state, const SaveRequest& request);
   // Tells `sinks` of saves that failed since the last call; `at_end` after waiting for the last one.
   void report(Sink& sinks, bool at_end);
-  // Throws what was reported: CheckpointError for a save that failed where --on-save-error stop says so, and
-  // at the end for the last one in any case; Diverged where the state is not finite.
+  // Throws what was reported: CheckpointError for a failed save unless SavePolicy::continue_on_error, and at
+  // the end for the last one in any case; Diverged if the state is not finite.
   void throw_failure();
   [[nodiscard]] bool has_failed() const { return failure_ != nullptr; }
   // The update of the last best evaluation whose save has failed since the last call, if any.

@@ -12,10 +12,8 @@ namespace {
 
 Job checked(Job job, int64_t world_size) {
   validate(job);
-  if (job.task.module->parameters().empty())
-    throw ConfigError("the model has no parameters to train; register some with requires_grad");
   if (job.global_batch == 0) job.global_batch = job.engine.micro_batch * world_size;
-  if (!job.data.test) job.eval.interval = {};
+  if (!job.data.eval) job.eval.interval = {};
   return job;
 }
 
@@ -34,7 +32,7 @@ EngineOptions engine_options(const Job& job, const RunLength& length) {
 RunPlan make_plan(const RunSetup& setup) {
   const Job& job = setup.job;
   RunPlan plan{.dataset = job.names.dataset,
-               .eval_samples = job.data.test ? job.data.test->size() : 0,
+               .eval_samples = job.data.eval ? job.data.eval->size() : 0,
                .eval_part = job.names.eval_part,
                .model = job.names.model,
                .device = describe_device(setup.device),

@@ -1,4 +1,4 @@
-// The loop: between two windows everything that is due is done, and within one nothing but the window.
+// The loop of a run. It evaluates, saves and decides between two windows, never within one.
 #include "gradstep/run/trainer.h"
 
 #include <torch/torch.h>
@@ -144,7 +144,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
   if (step.spike) event(Spike{.window = step.window, .what = to_string(*step.spike)});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
-                   step.first_non_finite + "; lower --lr or set --clip-grad");
+                   step.first_non_finite + "; lower `lr` or set `clip_grad`");
   }
   const std::string cause =
       step.spike ? to_string(*step.spike) : "not finite, first in " + step.first_non_finite;
@@ -153,7 +153,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
       return;
     case Reaction::kStop:
       throw Diverged("stopped at window " + number + ": " + cause +
-                     "; lower --lr, set --clip-grad, or let it skip such windows");
+                     "; lower `lr`, set `clip_grad`, or let it skip such windows");
     case Reaction::kRollBack:
       roll_back(step, cause);
   }
@@ -161,12 +161,12 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
 
 void Trainer::Impl::evaluate_now() {
   evaluated_at_ = num_windows();
-  if (!setup_.job.data.test) return;
+  if (!setup_.job.data.eval) return;
   const auto pause = clock_.pause();
   EvaluateOptions options{.precision = setup_.job.engine.precision, .tables = false};
   // With several ranks all must take part to the end.
   if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
-  const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
+  const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.eval, setup_.world, options);
   if (!result.complete) return;
   EvalRow row{.update = setup_.engine.counters().updates,
               .epoch = run_.epoch,
@@ -175,7 +175,7 @@ void Trainer::Impl::evaluate_now() {
               .samples = result.samples};
   if (setup_.job.engine.ema_decay > 0) {
     const AveragesGuard averages(setup_.engine);
-    const EvalResult averaged = evaluate(setup_.job.task, *setup_.job.data.test, setup_.world, options);
+    const EvalResult averaged = evaluate(setup_.job.task, *setup_.job.data.eval, setup_.world, options);
     if (!averaged.complete) return;
     row.ema_val_loss = averaged.loss;
     row.ema_metrics = averaged.metrics;
@@ -198,13 +198,13 @@ void Trainer::Impl::save(bool export_model, World& world) {
   if (lost.lost_best) run_.best.forget(*lost.lost_best);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
-  // Under a short grace the checkpoint is what counts, and the file for others is written where there is
+  // If the grace is short, the checkpoint comes first, and model.safetensors is written only if there is
   // time.
   const double grace = setup_.job.save.grace_seconds;
   if (stop_->requested() && grace > 0 && stop_->seconds_since() + 2 * saver_->expected_seconds() > grace)
     export_model = false;
   const auto hand_over = [&] {
-    // No checkpoint passes over rows that are lost.
+    // A checkpoint must not pass over rows that are lost.
     if (saver_->enabled() && reporter_->is_whole())
       saver_->save(run_.state(clock_.seconds()), {.best = best_unsaved_, .export_model = export_model});
   };
@@ -222,10 +222,10 @@ bool Trainer::Impl::has_exports() const {
 }
 
 RunEnd Trainer::Impl::finish() {
-  // A loss that nobody measured at the last update is measured now, unless somebody wants to leave.
+  // Evaluates at the last update if that was not done yet, unless a stop was requested.
   if (nothing_left() && !facts_.stop && !measured_last_update()) evaluate_now();
-  // What a finished run left stays as it is, whatever flags this start was given; unless a kill came before
-  // its last files.
+  // The files of a finished run stay as they are, whatever the settings of this start, unless a kill came
+  // before the last of them.
   if (changed_ || of_rank_zero(!has_exports())) save(/*export_model=*/true, setup_.world);
   hear_of_saves(/*at_end=*/true);
   const std::optional<ExitCode> stop = facts_.stop;
@@ -242,7 +242,7 @@ RunEnd Trainer::Impl::finish() {
              .best_metric = run_.best.metric().name};
   if (end.reason == EndReason::kStopped) end.stopped_by = facts_.stop ? *facts_.stop : *late_stop_;
   if (has_exports()) end.model_path = output_dir_ + "/model.safetensors";
-  end.can_go_on = !output_dir_.empty();
+  end.resumable = !output_dir_.empty();
   reporter_->tell([&](Sink& sinks) { sinks.end(end); });
   together([&] { reporter_->throw_failure(); });
   return end;
@@ -256,11 +256,11 @@ void Trainer::Impl::save_after_error() noexcept {
     SoloWorld alone;
     save(/*export_model=*/true, alone);
     saver_->wait();
-  } catch (const std::exception&) {
+  } catch (...) {
   }
 }
 
-// A run with nothing left to do is done, whoever asked it to stop, and however its last evaluation came out.
+// A run with nothing left to do is done, even if a stop was requested, and whatever its last evaluation gave.
 EndReason Trainer::Impl::end_reason() const {
   if (length_reached() && measured_last_update()) return EndReason::kDone;
   if (facts_.stop) return EndReason::kStopped;
@@ -274,7 +274,7 @@ bool Trainer::Impl::of_rank_zero(bool own) {
 }
 
 bool Trainer::Impl::measured_last_update() const {
-  return !setup_.job.data.test ||
+  return !setup_.job.data.eval ||
          (run_.best.last() && run_.best.last()->update == setup_.engine.counters().updates);
 }
 
@@ -289,7 +289,11 @@ bool Trainer::Impl::time_is_over() const {
   return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
 }
 
-Trainer::Trainer(Job job, World& world) : impl_(std::make_unique<Impl>(std::move(job), world)) {}
+Trainer::Trainer(Job job, World& world) {
+  const bool has_device = job.task.module && !job.task.module->parameters().empty();
+  const c10::Device device = has_device ? job.task.module->parameters().front().device() : at::kCPU;
+  gradstep::together([&] { impl_ = std::make_unique<Impl>(std::move(job), world); }, device, world);
+}
 Trainer::~Trainer() = default;
 const RunPlan& Trainer::plan() const { return impl_->setup_.plan; }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }

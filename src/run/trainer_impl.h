@@ -33,14 +33,14 @@ class Trainer::Impl {
 
  private:
   void begin();
-  // Whether the run ends before another window, as all ranks see it; throws where a save that failed ends it.
+  // Whether the run ends before another window, as all ranks see it. Throws if a failed save ends it.
   bool over();
   [[nodiscard]] int64_t num_windows() const { return setup_.engine.counters().windows; }
   [[nodiscard]] bool eval_due() const;
   [[nodiscard]] bool save_due() const;
   // Makes the window to come, if it will be consumed. look_around() tells all ranks if that failed.
   void fetch();
-  // Brings facts_ up to date, and acts on what failed on any rank: on all of them alike.
+  // Updates facts_. If something failed on one rank, throws on all of them.
   void look_around();
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);
@@ -65,7 +65,7 @@ class Trainer::Impl {
   [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
   [[nodiscard]] bool length_reached() const { return setup_.length.reached(elapsed()); }
   [[nodiscard]] bool time_is_over() const;
-  [[nodiscard]] bool start_is_over() const;  // --stop-after
+  [[nodiscard]] bool start_is_over() const;  // JobLength::stop_after
   [[nodiscard]] bool measured_last_update() const;
   [[nodiscard]] EndReason end_reason() const;
   [[nodiscard]] bool writes() const { return setup_.world.rank() == 0; }

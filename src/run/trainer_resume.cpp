@@ -11,7 +11,7 @@
 namespace gradstep {
 
 void Trainer::Impl::resume(const FoundCheckpoint& found) {
-  TORCH_CHECK(!reporter_, "Trainer::resume: the run has begun already");
+  if (reporter_) throw ConfigError("Trainer::resume: the run has begun already; resume before run()");
   saver_.reset();  // whatever prepare_output() found out was of a new run
   require_same_window(found);
   together([&] { take_over(found); });
@@ -46,7 +46,7 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
     setup_.plan.precision_reason = "as before";
   if (!state.user.empty() && !setup_.job.task.restore_user_state)
     warnings_.emplace_back(
-        "--resume: the checkpoint has values of your own, which this task does not take back");
+        "`resume`: the checkpoint contains user state, but the task has no restore_user_state");
   first_events_.emplace_back(
       Resumed{.from = found.path, .window = state.engine.counters.windows, .nothing_left = nothing_left()});
   for (const std::string& broken : found.broken) {
@@ -56,7 +56,7 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   for (const Drift& drift : drifts) {
     const bool accepted = drift.kind == OnResume::kRefused;
     if (drift.kind != OnResume::kFree)
-      warnings_.push_back("--resume: " + describe(drift) + (accepted ? " (accepted)" : ""));
+      warnings_.push_back("`resume`: " + describe(drift) + (accepted ? " (accepted)" : ""));
     first_events_.emplace_back(SettingChanged{.key = drift.key, .before = drift.before, .now = drift.now});
   }
 }
@@ -95,14 +95,14 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   const std::string number = std::to_string(step.window);
   if (run_.num_rollbacks >= setup_.job.trouble.max_rollbacks) {
     throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
-                   " rollbacks: " + cause + "; lower --lr, or allow more with --max-rollbacks");
+                   " rollbacks: " + cause + "; lower `lr`, or allow more with `max_rollbacks`");
   }
   std::optional<FoundCheckpoint> found;
   together([&] {
     found = newest_checkpoint(output_dir_);
     if (found) return;
     throw Diverged("stopped at window " + number + ": " + cause +
-                   "; there is no checkpoint to roll back to yet: give a shorter --save-interval");
+                   "; there is no checkpoint to roll back to yet: give a shorter `save_interval`");
   });
   require_same_window(*found);
   // These outlive the way back.

@@ -1,4 +1,4 @@
-// What a window that went wrong calls for. Pure.
+// How a run reacts to a window that went wrong. Pure.
 #pragma once
 
 #include "gradstep/base/step_report.h"

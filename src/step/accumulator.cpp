@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "gradstep/base/error.h"
 #include "step/micro_batches.h"
 
 namespace gradstep {
@@ -20,6 +21,17 @@ bool contains_batch_norm(const torch::nn::Module& module) {
     }
   }
   return false;
+}
+
+void check_loss(const at::Tensor& loss) {
+  const char* problem = !loss.defined()                    ? "nothing"
+                        : loss.dim() != 0                  ? "a tensor with dimensions"
+                        : loss.scalar_type() != at::kFloat ? "another type than fp32"
+                        : !loss.requires_grad()            ? "a number without gradient"
+                                                           : nullptr;
+  if (problem != nullptr)
+    throw ConfigError(std::string("Task::loss_sum gave ") + problem +
+                      "; it must give an fp32 scalar with gradient");
 }
 
 }  // namespace
@@ -40,7 +52,7 @@ std::vector<at::Tensor> Accumulator::run(const Batch& stored, int64_t micro_batc
   const bool prepare_at_once =
       task_.prepare && batch.size() > 0 &&
       batch.inputs.numel() * static_cast<int64_t>(sizeof(float)) <= kPrepareAtOnceBytes;
-  if (prepare_at_once) batch = task_.prepare(batch);
+  if (prepare_at_once) batch = prepared(task_, batch);
   const std::vector<Range> ranges = micro_batches(batch.size(), micro_batch, has_batch_norm_);
   if (ranges.empty() && sync != nullptr) sync->arm({});
   std::vector<at::Tensor> loss_sums;
@@ -59,8 +71,7 @@ at::Tensor Accumulator::forward_backward(const Batch& batch, GradSync* sync) {
     const AutocastGuard autocast(device_.type(), precision_);
     loss_sum = task_.loss_sum(task_.forward(batch), batch);
   }
-  TORCH_CHECK(loss_sum.dim() == 0 && loss_sum.scalar_type() == at::kFloat,
-              "Task::loss_sum must give an fp32 scalar");
+  check_loss(loss_sum);
   if (sync != nullptr) sync->arm(loss_sum);
   torch::autograd::backward({loss_sum}, {seed_grad_});
   return loss_sum.detach();

@@ -2,6 +2,7 @@
 #include "gradstep/step/engine.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/torch.h>
 
 #include <exception>
@@ -49,7 +50,6 @@ struct Engine::Impl {
 
   StepReport begin_report(const Window& window);
   void end_report(StepReport& report);  // consumes the window
-  double total_weight(const Window& window);
   [[nodiscard]] int64_t micro_batch_for(const Window& window) const;
   Passes accumulate(const Window& window, double factor, GradSync* sync);
   bool reduce(Passes& passes);
@@ -152,7 +152,6 @@ StepReport Engine::Impl::step(const Window& window) {
   return report;
 }
 
-// Consumes the window without looking at it.
 StepReport Engine::Impl::pass_by(const Window& window, StepReport report, StepOutcome outcome) {
   report.outcome = outcome;
   if (outcome == StepOutcome::kEmpty) report.loss = report.grad_norm = kNan;
@@ -164,9 +163,9 @@ StepReport Engine::Impl::pass_by(const Window& window, StepReport report, StepOu
 
 StepReport Engine::Impl::begin_report(const Window& window) {
   StepReport report;
-  report.divisor = total_weight(window);
+  report.divisor = window_weight(task, window, counters.windows + 1, device, world);
+  report.lr = window_lr(options.schedule, counters.updates + 1, device, world);
   report.epoch = window.position.epoch;
-  report.lr = options.schedule.at(counters.updates + 1);
   report.loss_scale = host_scale;
   report.samples = window.total_samples;
   return report;
@@ -177,10 +176,6 @@ void Engine::Impl::end_report(StepReport& report) {
   report.window = ++counters.windows;
   report.update = counters.updates;
   report.skipped_total = counters.skipped_total;
-}
-
-double Engine::Impl::total_weight(const Window& window) {
-  return window_weight(task, window, counters.windows + 1, device, world);
 }
 
 int64_t Engine::Impl::micro_batch_for(const Window& window) const {
@@ -229,7 +224,7 @@ void Engine::Impl::shrink_micro_batch(const Window& window, const Passes& passes
                                                   "does not allow to be cut";
     throw Error(ExitCode::kOutOfMemory,
                 "out of memory in window " + std::to_string(counters.windows + 1) + " with " + what +
-                    ": take a smaller model or a lower --precision, or free some memory");
+                    ": take a smaller model or a lower `precision`, or free some memory");
   }
   options.micro_batch = half;
   ++report.num_out_of_memory;
@@ -274,15 +269,12 @@ void Engine::Impl::read_back(const Passes& passes, StepReport& report) {
   report.outcome = is_finite ? StepOutcome::kApplied : StepOutcome::kNotFinite;
 }
 
-// The sum of the ranks' losses. It also tells them of a rank that failed after the exchange of gradients.
+// The sum of the ranks' losses, unless one of them failed after the exchange of gradients.
 double Engine::Impl::share_loss(double own, bool failed) {
   owes_loss = false;
-  if (world.size() == 1) return own;
-  at::Tensor both = at::tensor({own, failed ? 1.0 : 0.0}, at::kDouble).to(device);
-  world.all_reduce_sum(both);
-  both = both.cpu();
-  if (!failed && both[1].item<double>() > 0) throw_other_failed();
-  return both[0].item<double>();
+  const std::optional<double> sum = sum_unless_failed(own, failed, device, world);
+  if (!sum && !failed) throw_other_failed();
+  return sum.value_or(0);
 }
 
 void Engine::Impl::throw_other_failed() const {
@@ -326,10 +318,7 @@ Examination Engine::Impl::examine_as(const Window& window, double loss_scale, do
   zero_grad();
   NamedTensors watched = optimizer.parameters();
   watched.insert(watched.end(), parameters.frozen.begin(), parameters.frozen.end());
-  struct DropAtEnd {
-    ~DropAtEnd() { impl.drop(); }
-    Impl& impl;
-  } drop_at_end{*this};
+  const auto drop_at_end = c10::make_scope_exit([this] { drop(); });
   const NonFiniteFinder finder(watched);
   const Passes passes = accumulate(window, loss_scale / divisor, nullptr);
   if (passes.error) std::rethrow_exception(passes.error);
@@ -356,12 +345,7 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 StepReport Engine::step(const Window& window) { return impl_->step(window); }
 
 StepReport Engine::step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch) {
-  Window window;
-  window.batch = {inputs, targets};
-  window.position.epoch = epoch;
-  window.total_samples =
-      static_cast<int64_t>(sum_over_ranks(static_cast<double>(inputs.size(0)), impl_->device, impl_->world));
-  return step(window);
+  return step(window_of({inputs, targets}, epoch, impl_->device, impl_->world));
 }
 
 StepReport Engine::step_over(const Window& window) {
@@ -369,7 +353,8 @@ StepReport Engine::step_over(const Window& window) {
 }
 
 Examination Engine::examine(const Window& window, std::optional<double> divisor) {
-  if (!divisor) divisor = impl_->total_weight(window);
+  if (!divisor)
+    divisor = window_weight(impl_->task, window, impl_->counters.windows + 1, impl_->device, impl_->world);
   if (*divisor == 0) return {};
   std::optional<ModeGuard> training;
   if (!impl_->task.module->is_training()) training.emplace(*impl_->task.module, true);

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <set>
+
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -25,8 +27,19 @@ void check_fp32(const TrainedParameter& parameter) {
   if (parameter.tensor.scalar_type() == at::kFloat) return;
   throw ConfigError(
       "parameter " + parameter.name + " is " + c10::toString(parameter.tensor.scalar_type()) +
-      ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose --precision "
+      ", not fp32: keep the parameters in fp32 (module->to(torch::kFloat)) and choose `precision` "
       "for the forward pass");
+}
+
+void check_state(const Optimizer& optimizer) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : optimizer.state()) {
+    if (!tensor.defined() || tensor.layout() != at::kStrided)
+      throw ConfigError("engine: the optimizer's state " + name +
+                        " is undefined or not dense; correct its state()");
+    if (!names.insert(name).second)
+      throw ConfigError("engine: the optimizer has two states named " + name + "; correct its state()");
+  }
 }
 
 }  // namespace
@@ -64,6 +77,7 @@ EngineParameters engine_parameters(const torch::nn::Module& module, const Engine
                                             : make_optimizer(std::move(grouped.trained), options.optimizer);
   if (!result.optimizer || result.optimizer->parameters().empty())
     throw ConfigError("engine: make_optimizer made no optimizer over the parameters it was given");
+  check_state(*result.optimizer);
   return result;
 }
 

@@ -46,8 +46,9 @@ double LrSchedule::at(int64_t k) const {
 void validate(const LrSchedule& schedule) {
   if (schedule.function) return;
   const auto number = [](int64_t n) { return std::to_string(n); };
-  if (!(schedule.peak >= 0) || !(schedule.min >= 0) || schedule.warmup_steps < 0) {
-    throw ConfigError("schedule: learning rates and warm-up must not be negative");
+  if (!(schedule.peak >= 0) || !std::isfinite(schedule.peak) || !(schedule.min >= 0) ||
+      schedule.warmup_steps < 0) {
+    throw ConfigError("schedule: learning rates and warm-up must be finite and must not be negative");
   }
   if (schedule.shape == LrShape::kConstant) return;
   if (schedule.total_steps < 1) {
@@ -55,12 +56,12 @@ void validate(const LrSchedule& schedule) {
                       ", and cosine and linear end there; set it to the updates of the run");
   }
   if (schedule.min > schedule.peak) {
-    throw ConfigError("schedule: --min-lr is above --lr; lower --min-lr");
+    throw ConfigError("schedule: `min_lr` is above `lr`; lower `min_lr`");
   }
   if (schedule.warmup_steps > schedule.total_steps) {
-    throw ConfigError("schedule: --warmup-steps " + number(schedule.warmup_steps) + " is more than the " +
+    throw ConfigError("schedule: `warmup_steps` " + number(schedule.warmup_steps) + " is more than the " +
                       number(schedule.total_steps) +
-                      " updates of the run; lower --warmup-steps or train longer");
+                      " updates of the run; lower `warmup_steps` or train longer");
   }
 }
 

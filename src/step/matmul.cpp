@@ -92,7 +92,7 @@ void use_matmul(Matmul matmul) {
     return;
   }
   if (!has_onednn())
-    throw ConfigError("--matmul onednn: this LibTorch was built without oneDNN; use --matmul torch");
+    throw ConfigError("`matmul` onednn: this LibTorch was built without oneDNN; use `matmul` torch");
   SilencedWarnings silenced;
   const c10::WarningUtils::WarningHandlerGuard guard(&silenced);
   auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::CPU,

@@ -77,7 +77,7 @@ bool is_copy(std::string_view op) {
          op == "aten::copy_";
 }
 
-// These make memory without filling it, so what stands there means nothing yet.
+// These make memory without filling it, so its content means nothing yet.
 bool is_uninitialised(std::string_view op) {
   return op.find("aten::empty") == 0 || op.find("aten::new_empty") == 0 || op.find("aten::resize") == 0;
 }
@@ -141,8 +141,8 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   return context;
 }
 
-// Keeps track of the storages that stand for parameters. A sum may begin as a copy of its bias, and is none
-// in the end.
+// Keeps track of the storages of parameters and of their casts. A sum may begin as a copy of its bias, and is
+// none in the end.
 void follow_copies(Watch& state, const OpContext& context, std::string_view name, const at::Tensor& output) {
   const void* storage = storage_of(output);
   if (storage == nullptr) return;

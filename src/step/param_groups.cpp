@@ -62,7 +62,12 @@ ParamGroup read_group(const std::string& text) {
   ParamGroup group{.pattern = trimmed(text.substr(0, colon))};
   if (group.pattern.empty()) refuse(text, "has no pattern before the colon");
   const std::vector<std::string> settings = split(text.substr(colon + 1), ',');
-  for (const std::string& setting : settings) read_setting(text, setting, group);
+  std::set<std::string> kinds;
+  for (const std::string& setting : settings) {
+    read_setting(text, setting, group);
+    if (!kinds.insert(setting.substr(0, 3)).second)
+      refuse(text, "'" + setting + "' comes after another of its kind");
+  }
   if (group.frozen && settings.size() > 1) refuse(text, "a frozen group takes no other setting");
   return group;
 }

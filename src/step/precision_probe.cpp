@@ -114,7 +114,7 @@ void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& ch
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.1f", fp16 / fp32);
   choice.warning = "this processor emulates fp16: " + std::string(ratio) +
-                   " times the time of fp32 for a micro-batch; use --precision auto";
+                   " times the time of fp32 for a micro-batch; use `precision` auto";
 }
 
 void forward_backward(const Task& task, const Batch& batch, at::Device device, Precision precision) {
@@ -166,7 +166,7 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::opti
   PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
   if (ways.size() > 1) {
     choice.measured = probe(task, micro, ways);
-    // Ways stand in order of exactness: a later one is taken only when it wins clearly.
+    // Ways are in order of exactness: a later one is taken only when it wins clearly.
     const ProbeResult* best = &choice.measured.front();
     for (const ProbeResult& result : choice.measured) {
       if (result.seconds < best->seconds * kMargin) best = &result;

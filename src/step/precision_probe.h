@@ -1,4 +1,4 @@
-// The probe behind --precision auto: what does this device run fastest with this very model?
+// The probe of precision "auto": what does this device run fastest with this very model?
 #pragma once
 
 #include <optional>

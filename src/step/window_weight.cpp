@@ -1,4 +1,4 @@
-// A rank whose weight cannot be used tells the others by a NaN, so that all of them throw.
+// A rank that has no weight or no learning rate tells the others, so that all of them throw.
 #include "step/window_weight.h"
 
 #include <cmath>
@@ -27,8 +27,34 @@ double window_weight(const Task& task, const Window& window, int64_t number, c10
   if (error) std::rethrow_exception(error);
   if (std::isfinite(total)) return total;
   throw ConfigError("Task::weight of window " + std::to_string(number) +
-                    (is_usable ? " is negative or not finite on another rank"
+                    (is_usable ? " failed on another rank; its own error says why"
                                : " is " + shortest(own) + ", must be finite and at least 0"));
+}
+
+Window window_of(const Batch& batch, int64_t epoch, c10::Device device, World& world) {
+  Window window;
+  window.batch = batch;
+  window.position.epoch = epoch;
+  window.total_samples =
+      static_cast<int64_t>(sum_over_ranks(static_cast<double>(batch.size()), device, world));
+  return window;
+}
+
+double window_lr(const LrSchedule& schedule, int64_t update, c10::Device device, World& world) {
+  if (!schedule.function) return schedule.at(update);
+  double lr = 0;
+  std::exception_ptr failure;
+  try {
+    lr = schedule.at(update);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const double num_failed = sum_over_ranks(failure ? 1 : 0, device, world);
+  if (failure) std::rethrow_exception(failure);
+  if (num_failed > 0)
+    throw ConfigError("the schedule failed for update " + std::to_string(update) +
+                      " on another rank; its own error says why");
+  return lr;
 }
 
 }  // namespace gradstep

@@ -110,7 +110,7 @@ TEST(Arguments, WhatStandsBehindTwoDashesIsTheRestAsItIs) {
   EXPECT_EQ(refusal({"--more", "--", "3"}, "verify-resume"),
             "--more needs a value; see gradstep verify-resume --help");
   EXPECT_EQ(refusal({"--lr", "3"}, "verify-resume"),
-            "unknown flag --lr; flags of train stand behind a lone --. See gradstep verify-resume --help");
+            "unknown flag --lr; flags of train go after --. See gradstep verify-resume --help");
 }
 
 TEST(Arguments, PositionalOnlyWhereThereIsOne) {

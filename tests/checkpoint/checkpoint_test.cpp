@@ -329,5 +329,20 @@ TEST(CheckpointInterop, WritesForPython) {
   write_checkpoint(posix_file_system(), folder, full_state(120));
 }
 
+TEST_F(Checkpoint, WhatTheReaderRefusesIsNotWritten) {
+  write(full_state(100));
+  const auto refuse = [&](const std::function<void(TrainState&)>& change) {
+    TrainState state = full_state(120);
+    change(state);
+    EXPECT_THROW(write(state), CheckpointError);
+    EXPECT_THAT(list_checkpoints(dir_.path()), ElementsAre(100));
+  };
+  refuse([](TrainState& state) { state.global_batch = INT64_MAX; });
+  refuse([](TrainState& state) { state.engine.micro_batch = 0; });
+  refuse([](TrainState& state) { state.eval_interval.value = NAN; });
+  refuse([](TrainState& state) { state.last_eval->metrics.push_back(state.last_eval->metrics.front()); });
+  refuse([](TrainState& state) { state.engine.loss_scale = INFINITY; });
+}
+
 }  // namespace
 }  // namespace gradstep::testing

@@ -84,7 +84,7 @@ TEST_F(DiskRoom, F10_NoRoomForOneIsAnErrorWithBothNumbers) {
 TEST_F(DiskRoom, F10_RoomForOneButNotForAllIsAWarningWithBothNumbers) {
   for (const uint64_t free : {uint64_t{1'400'000}, uint64_t{6'199'999}}) {
     EXPECT_THAT(warning(free), AllOf(HasSubstr(dir_.path()), HasSubstr("need 6.2 MB, " + room_text(free)),
-                                     HasSubstr("--keep-checkpoints"), Not(HasSubstr("\n"))));
+                                     HasSubstr("`keep_checkpoints`"), Not(HasSubstr("\n"))));
   }
   EXPECT_EQ(warning(6'200'000), "");
   EXPECT_EQ(warning(kMost), "");

@@ -28,7 +28,7 @@ using ::testing::Not;
 
 std::string refusal(const std::string& path) {
   const std::string message = message_of<ConfigError>([&] { OutputDir dir(path); });
-  EXPECT_THAT(message, AllOf(HasSubstr("--output-dir " + path), Not(HasSubstr("\n"))));
+  EXPECT_THAT(message, AllOf(HasSubstr("`output_dir` " + path), Not(HasSubstr("\n"))));
   return message;
 }
 

@@ -34,7 +34,7 @@ class CifarFolder : public ::testing::Test {
   }
   std::string refused_test_batch(const std::string& bytes) {
     dir_.write("test_batch.bin", bytes);
-    return message_of<DataError>([&] { (void)load_cifar10(dir_.path(), Split::kTest); });
+    return message_of<DataError>([&] { (void)load_cifar10(dir_.path(), Split::kEval); });
   }
   ScratchDir dir_;
 };
@@ -46,14 +46,14 @@ TEST_F(CifarFolder, ReadsAllRecords) {
   const Batch all = train->gather(torch::arange(10));
   EXPECT_TRUE(torch::equal(all.targets, torch::tensor({1, 2, 2, 3, 3, 4, 4, 5, 5, 6}, at::kLong)));
   EXPECT_TRUE(torch::equal(all.inputs[5], (torch::arange(3072) + 30).to(at::kByte).reshape({3, 32, 32})));
-  EXPECT_EQ(load_cifar10(dir_.path(), Split::kTest)->size(), 1);
+  EXPECT_EQ(load_cifar10(dir_.path(), Split::kEval)->size(), 1);
 }
 
 TEST_F(CifarFolder, FindsTheArchivesOwnFolder) {
   const ScratchDir outer;
   std::filesystem::create_directory(outer.file("cifar-10-batches-bin"));
   outer.write("cifar-10-batches-bin/test_batch.bin", record(0, 0) + record(1, 1));
-  EXPECT_EQ(load_cifar10(outer.path(), Split::kTest)->size(), 2);
+  EXPECT_EQ(load_cifar10(outer.path(), Split::kEval)->size(), 2);
 }
 
 TEST_F(CifarFolder, RefusesBrokenFiles) {

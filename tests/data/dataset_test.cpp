@@ -104,22 +104,22 @@ TEST(SplitValidation, PartsAreDisjointAndWhole) {
   const auto dataset = toy();
   const DatasetPair pair = split_validation(dataset, 0.25, 0);
   EXPECT_EQ(pair.train->size(), 15);
-  EXPECT_EQ(pair.test->size(), 5);
+  EXPECT_EQ(pair.eval->size(), 5);
   // torch.randperm(20, generator=torch.Generator().manual_seed(0))[:5], sorted
   const at::Tensor held_out =
       std::get<0>(at::randperm(20, at::detail::createCPUGenerator(0), at::TensorOptions(at::kLong))
                       .slice(0, 0, 5)
                       .sort());
-  EXPECT_TRUE(torch::equal(all_inputs(*pair.test), dataset->gather(held_out).inputs));
+  EXPECT_TRUE(torch::equal(all_inputs(*pair.eval), dataset->gather(held_out).inputs));
   const at::Tensor both =
-      torch::cat({all_inputs(*pair.train), all_inputs(*pair.test)}).select(2, 0).select(1, 0);
+      torch::cat({all_inputs(*pair.train), all_inputs(*pair.eval)}).select(2, 0).select(1, 0);
   EXPECT_TRUE(torch::equal(std::get<0>(both.sort()), all_inputs(*dataset).select(2, 0).select(1, 0)));
 }
 
 TEST(SplitValidation, DependsOnSeedAndFractionAlone) {
   const auto fingerprint = [](double fraction, uint64_t seed) {
     const DatasetPair pair = split_validation(toy(), fraction, seed);
-    return pair.train->fingerprint() + pair.test->fingerprint();
+    return pair.train->fingerprint() + pair.eval->fingerprint();
   };
   EXPECT_EQ(fingerprint(0.3, 4), fingerprint(0.3, 4));
   EXPECT_NE(fingerprint(0.3, 4), fingerprint(0.3, 5));
@@ -127,7 +127,7 @@ TEST(SplitValidation, DependsOnSeedAndFractionAlone) {
 }
 
 TEST(SplitValidation, LeavesASampleOnEitherSide) {
-  EXPECT_EQ(split_validation(toy(), 1e-9, 0).test->size(), 1);
+  EXPECT_EQ(split_validation(toy(), 1e-9, 0).eval->size(), 1);
   EXPECT_EQ(split_validation(toy(), 0.9999, 0).train->size(), 1);
   for (const double bad : {0.0, 1.0, -0.1, 1.5, std::nan("")}) {
     EXPECT_THROW((void)split_validation(toy(), bad, 0), ConfigError) << bad;

@@ -80,7 +80,7 @@ TEST_F(IdxFolder, ReadsPlainFiles) {
 }
 
 TEST_F(IdxFolder, ReadsPackedFiles) {
-  const auto dataset = load_idx_dataset("mnist", dir_.path(), Split::kTest);
+  const auto dataset = load_idx_dataset("mnist", dir_.path(), Split::kEval);
   const Batch batch = dataset->gather(torch::arange(2));
   EXPECT_TRUE(torch::equal(batch.inputs, (torch::arange(12) * 7).to(at::kByte).reshape({2, 3, 2})));
   EXPECT_TRUE(torch::equal(batch.targets, torch::tensor({4, 5}, at::kLong)));
@@ -196,7 +196,7 @@ TEST_F(IdxFolder, H5WrongFolderIsOneLineWithTheCure) {
   EXPECT_THAT(message, AllOf(HasSubstr("there is no folder /no/such/folder"),
                              HasSubstr("gradstep fetch mnist"), Not(HasSubstr("\n"))));
   const ScratchDir empty;
-  message = message_of<DataError>([&] { (void)load_dataset("fashion-mnist", empty.path(), Split::kTest); });
+  message = message_of<DataError>([&] { (void)load_dataset("fashion-mnist", empty.path(), Split::kEval); });
   EXPECT_THAT(message, AllOf(HasSubstr(empty.path() + " has no file t10k-images-idx3-ubyte"),
                              HasSubstr("apt-get install dataset-fashion-mnist"),
                              HasSubstr("gradstep fetch fashion-mnist")));
@@ -243,7 +243,7 @@ TEST(Datasets, DebiansFashionMnist) {
     GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   for (const auto& [split, size, pixel_sum] :
        {std::tuple{Split::kTrain, int64_t{60000}, int64_t{3431114169}},
-        std::tuple{Split::kTest, int64_t{10000}, int64_t{573469082}}}) {
+        std::tuple{Split::kEval, int64_t{10000}, int64_t{573469082}}}) {
     const auto dataset = load_dataset("fashion-mnist", "", split);
     ASSERT_EQ(dataset->size(), size);
     const Batch all = dataset->gather(torch::arange(size));

@@ -166,7 +166,7 @@ TEST_F(Fetch, UnpacksAnArchiveThatTheReaderThenReads) {
   EXPECT_FALSE(std::filesystem::exists(dir_.file("toy/cifar.tar.gz")));
   EXPECT_FALSE(std::filesystem::exists(dir_.file("toy/readme.html")));
   EXPECT_EQ(load_cifar10(dir_.file("toy"), Split::kTrain)->size(), 15);
-  EXPECT_EQ(load_cifar10(dir_.file("toy"), Split::kTest)->size(), 3);
+  EXPECT_EQ(load_cifar10(dir_.file("toy"), Split::kEval)->size(), 3);
   EXPECT_THAT(printed(list, options(server)), HasSubstr("test_batch.bin: already there and right\n"));
   EXPECT_EQ(server.requests().size(), 1U);
   // One lost file: the archive is fetched again.

@@ -174,7 +174,7 @@ class Codes(ProgramTest):
             (
                 ["--seed", 18446744073709551615],
                 ["-b", 1_000_000_000],
-                ["--grad-accum-steps", 1_000_000_000],
+                ["--grad-accum-steps", 500_000_000],
                 ["-j", 64],
                 ["--log-interval", 1_000_000_000],
                 ["--eval-interval", "1000000h"],
@@ -185,6 +185,10 @@ class Codes(ProgramTest):
         ):
             with self.subTest(extra=extra):
                 self.done(run(*self.small("--epochs", 1, *extra, name=f"run{i}")))
+
+    def test_r1_a_window_that_no_checkpoint_can_hold_is_refused(self):
+        result = run(*self.small("--grad-accum-steps", 1_000_000_000, "--stop-after", 1))
+        self.check_refusal(result, 2, "global_batch", "2^31")
 
     def test_parameters_that_are_not_finite_are_a_divergence(self):
         # A learning rate that is infinite in fp32: the gradients were finite, the parameters are not.

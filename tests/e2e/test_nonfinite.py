@@ -64,7 +64,7 @@ class NonFinite(BrightTest):
         self.assertEqual([path.name for path in black_boxes(folder)], ["blackbox-00000007.safetensors"])
         self.assertEqual([row["window"] for row in events(folder, "black box")], ["7"])
 
-    def test_stop_leaves_the_older_checkpoints_and_can_go_on(self):
+    def test_stop_leaves_the_older_checkpoints_and_resumable(self):
         self.done(run(*self.bright(name="skip")))
         stopped = run(*self.bright("--on-nonfinite", "stop"))
         folder = self.folder / "run"

@@ -66,7 +66,7 @@ class VerifyResume(ProgramTest):
 
     def test_flags_that_it_sets_itself_and_wrong_ones(self):
         for flag in ("-o", "--output-dir", "--resume", "--stop-after"):
-            self.check_refusal(self.verify(flags=(flag, "3")), 2, "leave it out")
+            self.check_refusal(self.verify(flags=(flag, "3")), 2, "remove it after --")
         self.check_refusal(self.verify("--lr", "3"), 2, "unknown flag --lr")
         self.check_refusal(self.verify(flags=("--lrr", "3")), 2, "did you mean --lr?")
         self.check_refusal(self.verify("--more", "0"), 2, "--more '0'")

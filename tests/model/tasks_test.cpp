@@ -1,9 +1,12 @@
 // The losses equal PyTorch's, label smoothing included; weights and metrics by hand.
 #include "gradstep/model/tasks.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "gradstep/base/error.h"
+#include "support/message_of.h"
 #include "support/toys.h"
 
 namespace gradstep::testing {
@@ -142,6 +145,29 @@ TEST(LanguageTask, MeasuresPerplexityOverTargetsThatCount) {
   EXPECT_NEAR(task.loss_sum(outputs, batch).item<double>(), loss, 1e-5);
   EXPECT_NEAR(value_of(task, "perplexity", outputs, batch), std::exp(loss / 3), 1e-4);
   EXPECT_EQ(value_of(task, "tokens", outputs, batch), 3);
+}
+
+TEST(Tasks, ShapesThatTorchWouldSpreadAreRefused) {
+  const Task task = regression_task(torch::nn::Linear(2, 1));
+  const Batch batch{.inputs = at::ones({3, 2}), .targets = at::ones({3})};
+  EXPECT_THAT(message_of<DataError>([&] { (void)task.loss_sum(task.forward(batch), batch); }),
+              ::testing::HasSubstr("outputs of shape (3, 1), the targets have (3)"));
+}
+
+TEST(Tasks, ABatchWithoutTargetsIsRefused) {
+  const torch::nn::Linear net(2, 3);
+  const Batch batch{.inputs = at::ones({3, 2}), .targets = {}};
+  for (const Task& task : {classification_task(net), regression_task(net), language_task(net)}) {
+    EXPECT_THROW((void)weight_of(task, batch), DataError);
+    EXPECT_THROW((void)task.loss_sum(at::ones({3, 2, 3}), batch), DataError);
+  }
+}
+
+TEST(Tasks, RowsThatPrepareLosesAreRefused) {
+  Task task = regression_task(torch::nn::Linear(2, 1));
+  task.prepare = [](const Batch& batch) { return batch.narrow(0, batch.size() - 1); };
+  EXPECT_THAT(message_of<DataError>([&] { (void)prepared(task, {at::ones({3, 2}), at::ones({3, 1})}); }),
+              ::testing::HasSubstr("made 2 rows of 3"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const DatasetSpec kPictures{"fashion-mnist", {28, 28}, 10};
+const DatasetSpec kImages{"fashion-mnist", {28, 28}, 10};
 
 // --model mlp with its options, as the program makes it.
 class MlpRecipe {
@@ -30,7 +30,7 @@ class MlpRecipe {
 };
 
 TEST(MlpRecipe, TakesPicturesAsTheyAreStored) {
-  const Task task = MlpRecipe()->task(kPictures);
+  const Task task = MlpRecipe()->task(kImages);
   const at::Tensor bytes = torch::randint(256, {3, 28, 28}, at::kByte);
   EXPECT_EQ(task.forward(task.prepare({bytes, {}})).sizes(), at::IntArrayRef({3, 10}));
 }
@@ -39,7 +39,7 @@ TEST(MlpRecipe, DrawsItsWeightsLikeTheModuleItself) {
   torch::manual_seed(5);
   Mlp mlp(MlpOptions{});
   torch::manual_seed(5);
-  const Task task = MlpRecipe()->task(kPictures);
+  const Task task = MlpRecipe()->task(kImages);
   const at::Tensor bytes = torch::randint(256, {3, 28, 28}, at::kByte);
   EXPECT_TRUE(same_bytes(task.forward(task.prepare({bytes, {}})), mlp->forward(normalize_bytes(bytes))));
 }
@@ -47,7 +47,7 @@ TEST(MlpRecipe, DrawsItsWeightsLikeTheModuleItself) {
 TEST(MlpRecipe, LabelSmoothingReachesTheLoss) {
   MlpRecipe recipe;
   recipe.set("label_smoothing", "0.3");
-  const Task task = recipe->task(kPictures);
+  const Task task = recipe->task(kImages);
   const at::Tensor scores = torch::randn({2, 10});
   const at::Tensor targets = torch::tensor({1, 9}, at::kLong);
   EXPECT_TRUE(same_bytes(task.loss_sum(scores, {{}, targets}), cross_entropy_sum(scores, targets, 0.3)));
@@ -65,7 +65,7 @@ TEST(MlpRecipe, TellsItsSizesWithoutBuildingIt) {
 
 TEST(MlpRecipe, IsDescribedByItsWidths) {
   MlpRecipe recipe;
-  EXPECT_EQ(recipe->describe(kPictures), "mlp 784-256-10");
+  EXPECT_EQ(recipe->describe(kImages), "mlp 784-256-10");
   recipe.set("hidden", "7");
   EXPECT_EQ(recipe->describe({"cifar10", {3, 32, 32}, 4}), "mlp 3072-7-4");
 }

@@ -130,7 +130,7 @@ TEST(Console, CaseD6ALossThatIsNotFiniteIsShownAtOnce) {
 }
 
 TEST(Console, NoLinesWithLogIntervalZeroAndOnlyTheLastWhenQuiet) {
-  for (const ConsoleOptions options :
+  for (const ConsoleOptions& options :
        {ConsoleOptions{.log_interval = 0}, ConsoleOptions{.log_interval = 1, .quiet = true}}) {
     Capture out;
     ConsoleSink sink(out.file(), options);
@@ -237,6 +237,17 @@ TEST(Console, TheLastLineOfARunThatWasStopped) {
             "val_loss 0.0000 | val_acc 0.5000\n");
 }
 
+TEST(Console, EventsAndTheLastLineAreReworded) {
+  Capture out;
+  ConsoleSink sink(out.file(), {.reword = [](const std::string& line) { return "<" + line + ">"; }});
+  sink.event({.update = 7, .event = Warning{"allow more than `max_time`"}});
+  sink.window(row_of(20));
+  sink.end({.update = 7});
+  EXPECT_THAT(out.text(), StartsWith("<warning: allow more than `max_time`>\nEpoch 1 | Batch 20"));
+  EXPECT_THAT(out.text(), HasSubstr("\n<done: 7 updates, "));
+  EXPECT_THAT(out.text(), EndsWith(">\n"));
+}
+
 TEST(Console, OnlyARunThatCanGoOnSaysHow) {
   for (const auto& [end, how] : std::vector<std::pair<RunEnd, std::string>>{
            {{.reason = EndReason::kStopped, .stopped_by = ExitCode::kSigterm}, "(SIGTERM)"},
@@ -248,10 +259,10 @@ TEST(Console, OnlyARunThatCanGoOnSaysHow) {
     ConsoleSink sink(out.file(), {});
     RunEnd row = end;
     row.model_path = "runs/a/model.safetensors";
-    row.can_go_on = true;
+    row.resumable = true;
     sink.end(row);
     const std::string shown = out.text();
-    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with --resume auto\n"), !how.empty())
+    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | go on with `resume` auto\n"), !how.empty())
         << shown;
     EXPECT_EQ(shown.starts_with("not finished: "), !how.empty()) << shown;
     EXPECT_THAT(shown, HasSubstr(how));

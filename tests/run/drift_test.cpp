@@ -65,14 +65,14 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
   };
   EXPECT_THAT(
       refused([](Now& now) { now.fingerprint = "xyz"; }),
-      AllOf(HasSubstr("data was abc, is xyz"), HasSubstr("step-00000120"), HasSubstr("--accept-drift")));
+      AllOf(HasSubstr("data was abc, is xyz"), HasSubstr("step-00000120"), HasSubstr("`accept_drift`")));
   EXPECT_THAT(refused([](Now& now) { now.config.seed = 7; }), HasSubstr("seed was 0, is 7"));
   EXPECT_THAT(refused([](Now& now) { now.global_batch = 256; }),
-              HasSubstr("--global-batch-size) was 128, is 256"));
+              HasSubstr("`global_batch_size`) was 128, is 256"));
   EXPECT_THAT(refused([](Now& now) { now.settings->set("hidden", "64", ""); }),
               HasSubstr("hidden was 256, is 64"));
   EXPECT_THAT(refused([](Now& now) { now.total_updates = 938; }),
-              HasSubstr("updates of the run (--epochs, --max-steps) was 469, is 938"));
+              HasSubstr("updates of the run (`epochs`, `max_steps`) was 469, is 938"));
   EXPECT_THAT(refused([](Now& now) { now.config.sched = "linear"; }),
               HasSubstr("sched was cosine, is linear"));
   EXPECT_THAT(refused([](Now& now) { now.config.warmup_steps = 5; }), HasSubstr("warmup_steps"));
@@ -117,7 +117,7 @@ TEST(Drift, SeveralAreNamedInOneLine) {
   now.config.seed = 7;
   now.global_batch = 256;
   EXPECT_THAT(now.refusal(),
-              AllOf(HasSubstr("seed was"), HasSubstr("global batch (--batch-size"), Not(HasSubstr("\n"))));
+              AllOf(HasSubstr("seed was"), HasSubstr("global batch (`batch_size`"), Not(HasSubstr("\n"))));
 }
 
 TEST(Drift, AnotherBestMetricWarns) {

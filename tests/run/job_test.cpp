@@ -35,7 +35,18 @@ TEST(Job, WhatMakesNoSenseIsNamed) {
     change(job);
     return message_of<ConfigError>([&] { const Trainer trainer(job, solo()); });
   };
-  EXPECT_THAT(refusal([](Job& job) { job.task = {}; }), HasSubstr("no task"));
+  EXPECT_THAT(refusal([](Job& job) { job.task = {}; }), HasSubstr("the task lacks its module"));
+  EXPECT_THAT(refusal([](Job& job) { job.task.module = torch::nn::ReLU().ptr(); }),
+              HasSubstr("no parameters"));
+  const auto metrics = [&](const std::vector<std::string>& names) {
+    return refusal([&](Job& job) {
+      for (const std::string& name : names) job.task.metrics.push_back({.name = name});
+    });
+  };
+  EXPECT_THAT(metrics({"a", "a"}), HasSubstr("two metrics are named a"));
+  EXPECT_THAT(metrics({"loss"}), HasSubstr("reported by itself"));
+  for (const std::string name : {"", "two words", "new\nline", "\xff", "esc\x1b"})
+    EXPECT_THAT(metrics({name}), HasSubstr("without spaces")) << name;
   EXPECT_THAT(refusal([](Job& job) { job.data = {}; }), HasSubstr("no training data"));
   EXPECT_THAT(refusal([](Job& job) { job.global_batch = -1; }), HasSubstr("global_batch"));
   EXPECT_THAT(refusal([](Job& job) { job.epoch_size = -1; }), HasSubstr("epoch_size"));
@@ -44,12 +55,19 @@ TEST(Job, WhatMakesNoSenseIsNamed) {
                 job.order = {};
               }),
               AllOf(HasSubstr("epoch_size"), HasSubstr("order")));
-  EXPECT_THAT(refusal([](Job& job) { job.num_workers = -1; }), HasSubstr("num_workers"));
+  for (const int64_t num : {-1, 1025}) {
+    EXPECT_THAT(refusal([&](Job& job) { job.num_workers = num; }), HasSubstr("num_workers"));
+  }
   EXPECT_THAT(refusal([](Job& job) { job.length.epochs = 0; }), HasSubstr("length.epochs"));
   EXPECT_THAT(refusal([](Job& job) { job.length.max_updates = -3; }), HasSubstr("length.max_updates"));
   EXPECT_THAT(refusal([](Job& job) { job.length.max_seconds = NAN; }), HasSubstr("length.max_seconds"));
   EXPECT_THAT(refusal([](Job& job) { job.length.stop_after = 0; }), HasSubstr("length.stop_after"));
-  EXPECT_THAT(refusal([](Job& job) { job.eval.interval.value = -1; }), HasSubstr("eval.interval"));
+  EXPECT_THAT(refusal([](Job& job) { job.length.epochs = int64_t{1} << 47; }), HasSubstr("too many updates"));
+  for (const double value : {-1.0, double{NAN}, double{INFINITY}, 0.5, 1e300})
+    EXPECT_THAT(refusal([&](Job& job) { job.eval.interval = {value, Interval::Unit::kEpochs}; }),
+                HasSubstr("eval.interval"));
+  EXPECT_THAT(refusal([](Job& job) { job.engine.micro_batch = INT64_MAX; }), HasSubstr("micro_batch"));
+  EXPECT_THAT(refusal([](Job& job) { job.global_batch = INT64_MAX; }), HasSubstr("global_batch"));
   EXPECT_THAT(refusal([](Job& job) { job.eval.early_stop_patience = -1; }), HasSubstr("early_stop_patience"));
   EXPECT_THAT(refusal([](Job& job) { job.save.interval.value = -1; }), HasSubstr("save.interval"));
   EXPECT_THAT(refusal([](Job& job) { job.save.keep = -1; }), HasSubstr("save.keep"));

@@ -27,7 +27,7 @@ constexpr SaveBytes kBytes{.checkpoint = 1'000'000, .model = 400'000};
 class RunSaverTest : public ::testing::Test {
  protected:
   RunSaver saver(const std::string& on_save_error = "stop") {
-    policy_.go_on_on_error = on_save_error == std::string("continue");
+    policy_.continue_on_error = on_save_error == std::string("continue");
     return {disk_, policy_, max_seconds_, dir_.path(), kBytes, 10};
   }
   void report(RunSaver& saver, bool at_end) {
@@ -143,9 +143,9 @@ TEST_F(RunSaverTest, AGraceOrALimitShorterThanASaveIsAWarning) {
   policy_.grace_seconds = 1e-9;
   max_seconds_ = 1e-9;
   EXPECT_THAT(saver().check(),
-              ElementsAre(AllOf(HasSubstr("--grace "), HasSubstr("a save of 1.0 MB takes about"),
+              ElementsAre(AllOf(HasSubstr("`grace` "), HasSubstr("a save of 1.0 MB takes about"),
                                 HasSubstr("ask the scheduler for more"), Not(HasSubstr("\n"))),
-                          AllOf(HasSubstr("--max-time "), HasSubstr("a save of 1.0 MB takes about"),
+                          AllOf(HasSubstr("`max_time` "), HasSubstr("a save of 1.0 MB takes about"),
                                 HasSubstr("allow more"), Not(HasSubstr("\n")))));
 }
 

@@ -74,7 +74,7 @@ TEST(RunEnds, D3_DivergedKeepsTheLastGoodModel) {
   run.out.write("model.safetensors", "the last good one");
   const std::string message = message_of<Diverged>([&] { run.run(); });
   EXPECT_THAT(message,
-              AllOf(HasSubstr("window 21"), HasSubstr("first in "), HasSubstr("--lr"), Not(HasSubstr("\n"))));
+              AllOf(HasSubstr("window 21"), HasSubstr("first in "), HasSubstr("`lr`"), Not(HasSubstr("\n"))));
   EXPECT_EQ(run.out.read("model.safetensors"), "the last good one");
   EXPECT_EQ(run.out.num_entries(), 3);  // with the black box and the checkpoint of the first epoch
   EXPECT_TRUE(std::filesystem::exists(run.out.file("blackbox-00000002.safetensors")));
@@ -340,7 +340,7 @@ TEST(RunEnds, UnderAShortGraceTheModelFileIsLeftOut) {
   EXPECT_EQ(newest_checkpoint(run.out.path())->state.engine.counters.windows, 7);
   EXPECT_FALSE(std::filesystem::exists(run.out.file("model.safetensors")));
   EXPECT_EQ(end.model_path, "");
-  EXPECT_TRUE(end.can_go_on);
+  EXPECT_TRUE(end.resumable);
 }
 
 }  // namespace

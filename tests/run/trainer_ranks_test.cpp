@@ -50,7 +50,7 @@ TEST(TrainerRanks, TwoMakeTheRunOfOneBitForBit) {
 // Other pieces are other orders of a sum in fp32.
 TEST(TrainerRanks, OtherPiecesAndEvaluationsDifferByRoundingOnly) {
   const auto make = [](RankedRun& run) {
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.length.epochs = 3;
     run.job.engine.micro_batch = 3;
     run.job.eval.interval = {2, Interval::Unit::kUpdates};
@@ -80,7 +80,7 @@ TEST(TrainerRanks, OtherPiecesAndEvaluationsDifferByRoundingOnly) {
 
 TEST(TrainerRanks, AStopOfOneEndsBothAfterTheSameWindowAndBothGoOn) {
   const auto prepare = [](RankedRun& run) {
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.length.epochs = 2;
     run.job.eval.interval = {3, Interval::Unit::kUpdates};
     run.job.save.interval = {};
@@ -156,7 +156,7 @@ void throw_at(RankedRun& run, int64_t first, int64_t last, std::function<void()>
 }
 
 void out_of_memory() { TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory for 4 bytes"); }
-void own_error() { throw std::runtime_error("the user's own"); }
+[[noreturn]] void own_error() { throw std::runtime_error("the user's own"); }
 
 TEST(TrainerRanks, OutOfMemoryOfOneHalvesTheMicroBatchOfBoth) {
   RankedRun run;
@@ -196,7 +196,7 @@ TEST(TrainerRanks, AnErrorOfOneTaskEndsBothWithTheLastWholeWindow) {
 
 TEST(TrainerRanks, AnErrorOfOneInAnEvaluationEndsBoth) {
   RankedRun run;
-  run.has_test_set = true;
+  run.has_eval_part = true;
   run.job.eval.interval = {3, Interval::Unit::kUpdates};
   run.job.save.interval = {};
   run.prepare = [](int64_t number, Rank& rank) {
@@ -254,7 +254,7 @@ TEST(TrainerRanks, ARowThatCannotBeWrittenEndsBoth) {
   for (const std::string lost : {"window", "evaluation", "end"}) {
     SCOPED_TRACE(lost);
     RankedRun run;
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.eval.interval = run.job.save.interval = {};
     run.prepare = [&](int64_t, Rank& rank) {
       const auto full = [](const auto&) {
@@ -320,6 +320,27 @@ TEST(TrainerRanks, AnErrorOfOneOptimizerEndsBoth) {
     EXPECT_THAT(run.ranks[0]->error, HasSubstr("failed"));
     // A state in the midst of an update is not saved. Where the loss is shared first, rank 0 made the update.
     EXPECT_EQ(run.newest().engine.counters.windows, z_score == 0 ? 2 : 4);
+  }
+}
+
+TEST(TrainerRanks, WhatOnlyOneRankRefusesEndsBoth) {
+  const std::vector<std::function<void(Rank&)>> faults = {
+      [](Rank& rank) { rank.job.num_workers = -1; },
+      [](Rank& rank) { rank.job.task.user_state = []() -> UserState { throw DataError("no state"); }; },
+      [](Rank& rank) { rank.job.engine.schedule.function = [](int64_t k) { return k == 3 ? NAN : 0.01; }; },
+      [](Rank& rank) { rank.job.task.metrics.at(0).value = [](double, double) -> double { own_error(); }; }};
+  for (size_t i = 0; i < faults.size(); ++i) {
+    for (const int64_t bad : {0, 1}) {
+      RankedRun run;
+      run.has_eval_part = true;
+      run.job.eval.interval = {2, Interval::Unit::kUpdates};
+      run.prepare = [&](int64_t number, Rank& rank) {
+        if (i == 2) rank.job.engine.schedule.function = [](int64_t) { return 0.01; };
+        if (number == bad) faults[i](rank);
+      };
+      run.run();
+      for (const auto& rank : run.ranks) EXPECT_NE(rank->error, "") << i << " " << bad;
+    }
   }
 }
 

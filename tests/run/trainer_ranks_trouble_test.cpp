@@ -194,7 +194,7 @@ TEST(TrainerRanks, ASaveThatFailedEndsBothOrNeither) {
   for (const bool goes_on : {false, true}) {
     SCOPED_TRACE(goes_on);
     RankedRun run;
-    run.job.save.go_on_on_error = goes_on;
+    run.job.save.continue_on_error = goes_on;
     int failures_left = 1;
     HookedFileSystem disk(posix_file_system(), [&](const std::string& what, const std::string& path) {
       if (what == "write" && path.find(checkpoint_name(2)) != std::string::npos && failures_left-- > 0)
@@ -217,7 +217,7 @@ TEST(TrainerRanks, ASaveThatFailedEndsBothOrNeither) {
 
 TEST(TrainerRanks, ALastSaveThatFailedEndsBoth) {
   RankedRun run;
-  run.job.save.go_on_on_error = true;
+  run.job.save.continue_on_error = true;
   HookedFileSystem disk(posix_file_system(), [](const std::string& what, const std::string& path) {
     if (what == "write" && path.find(checkpoint_name(6)) != std::string::npos)
       throw std::system_error(EIO, std::generic_category(), "cannot write " + path);
@@ -231,11 +231,11 @@ TEST(TrainerRanks, ALastSaveThatFailedEndsBoth) {
 // belonged to the first was lost. The save in between waits for the one that fails, and so hears of it first.
 TEST(TrainerRanks, ABestModelThatCouldNotBeWrittenIsForgottenByBoth) {
   const auto make = [](RankedRun& run) {
-    run.has_test_set = true;
+    run.has_eval_part = true;
     run.job.engine.schedule.peak = 0;
     run.job.eval.interval = {2, Interval::Unit::kUpdates};
     run.job.save.interval = {3, Interval::Unit::kUpdates};
-    run.job.save.go_on_on_error = true;
+    run.job.save.continue_on_error = true;
     std::promise<void> third_window;
     run.prepare = [&](int64_t, Rank& rank) {
       rank.sink.on_window = [&](const WindowRow& row) {
@@ -273,7 +273,7 @@ TEST(TrainerRanks, ABestModelThatIsGoneAtTheResumeIsTheSameToBoth) {
   for (const bool is_fork : {false, true}) {
     SCOPED_TRACE(is_fork);
     const auto make = [&](RankedRun& run) {
-      run.has_test_set = true;
+      run.has_eval_part = true;
       run.job.engine.schedule.peak = 0;
       run.job.eval.interval = {2, Interval::Unit::kUpdates};
       run.job.length.stop_after = 3;

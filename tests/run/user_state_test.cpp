@@ -157,7 +157,7 @@ TEST(UserState, WhatATaskDoesNotTakeBackIsSaid) {
   second.task.restore_user_state = {};
   Trainer trainer(job_of(second, line_data()), solo());
   trainer.resume(*newest_checkpoint(folder.path()));
-  EXPECT_THAT(trainer.warnings(), ElementsAre(HasSubstr("values of your own")));
+  EXPECT_THAT(trainer.warnings(), ElementsAre(HasSubstr("contains user state")));
 }
 
 TEST(UserState, ACheckpointWithoutOneRestoresAnEmptyState) {
@@ -226,6 +226,33 @@ TEST(UserState, ADamagedFileIsABrokenCheckpoint) {
   posix_file_system().remove_all(path + "/user.safetensors");
   EXPECT_THAT(message_of<CheckpointError>([&] { (void)read_checkpoint(path); }),
               HasSubstr("user.safetensors: missing"));
+}
+
+TEST(UserState, MoreThanTheReaderTakesIsRefusedBeforeAnythingIsWritten) {
+  const ScratchDir folder;
+  Remembering trainee;
+  Engine engine(trainee.task, constant_lr(), solo());
+  write_checkpoint(posix_file_system(), folder.path(), capture_engine(engine));
+  TrainState state = capture_engine(engine);
+  state.user.values["text"] = std::string(70'000'000, 'x');
+  EXPECT_THAT(
+      message_of<CheckpointError>([&] { write_checkpoint(posix_file_system(), folder.path(), state); }),
+      HasSubstr("keep large values as tensors"));
+  EXPECT_TRUE(newest_checkpoint(folder.path()).has_value());
+}
+
+TEST(UserState, WhateverATaskThrowsIsAnErrorOfTheRun) {
+  const ScratchDir folder;
+  RecordingSink sink;
+  Remembering trainee;
+  Job job = job_of(trainee, line_data());
+  int num_calls = 0;
+  job.task.user_state = [&num_calls]() -> UserState {
+    if (++num_calls > 2) throw 42;
+    return {};
+  };
+  Trainer trainer(std::move(job), solo());
+  EXPECT_THROW(run(trainer, folder.path(), sink), int);
 }
 
 }  // namespace

@@ -76,6 +76,40 @@ class Includes(unittest.TestCase):
         self.assertIn("there is no room utils", findings("src/utils/a.cpp", source())[0][1])
 
 
+class Flags(unittest.TestCase):
+    def check(self, path, line, finding):
+        found = findings(path, source(line))
+        self.assertEqual([number for number, _ in found], [2] if finding else [], found)
+        if finding:
+            self.assertIn(finding, found[0][1])
+
+    def test_texts_of_the_library_name_none(self):
+        for room in sorted(check_tree.CORE):
+            for path in (f"src/{room}/a.cpp", f"src/{room}/a.h"):
+                self.check(path, 'fail("lower --max-rollbacks");', "--max-rollbacks: write `max_rollbacks`")
+        self.check("src/run/a.cpp", r'fail("say \"no\" to --lr");', "--lr: write `lr`")
+        self.check("include/gradstep/run/a.h", 'inline const char* kHint = "--lr";', "--lr: write `lr`")
+
+    def test_what_is_no_flag_passes(self):
+        for line in (
+            'fail("lower `max_rollbacks`");',
+            'fail("a -- b", "step--0001", "x--y", "--");',
+            'int x = f("a") - --count + g("b");',
+            '// Says "--lr" to nobody.',
+            'fail("");  // --lr',
+        ):
+            self.check("src/run/a.cpp", line, None)
+
+    def test_others_know_flags(self):
+        for path in ("src/app/a.cpp", "src/config/a.cpp", "src/program/a.cpp", "tests/run/a_test.cpp"):
+            self.check(path, 'fail("lower --lr");', None)
+
+    def test_reasons_in_rows_stay(self):
+        self.check("src/report/event_text.cpp", 'return "--stop-after";', None)
+        self.check("src/report/event_text.cpp", 'return "--stop-after it";', "--stop-after")
+        self.check("src/report/jsonl.cpp", 'return "--stop-after";', "--stop-after")
+
+
 class Lines(unittest.TestCase):
     def one(self, path, text, finding):
         found = findings(path, text)

@@ -66,7 +66,7 @@ class RankedRun {
   ScratchDir out;
   at::Tensor inputs;  // of the training samples; the targets are their numbers modulo 3
   Job job;            // but for the tasks and the data
-  bool has_test_set = false;
+  bool has_eval_part = false;
   FileSystem* disk = &posix_file_system();
   // Changes what a rank has before it starts; each start makes all of them anew.
   std::function<void(int64_t rank, Rank&)> prepare;
@@ -85,7 +85,7 @@ class RankedRun {
     rank->net = small_classifier();
     rank->job = job;
     rank->job.data.train = dataset(inputs);
-    if (has_test_set) rank->job.data.test = dataset(numbers({11, 4}, 7));
+    if (has_eval_part) rank->job.data.eval = dataset(numbers({11, 4}, 7));
     rank->job.task = classification_task(rank->net);
     rank->output_dir = out.path();
     if (prepare) prepare(number, *rank);

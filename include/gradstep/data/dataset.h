@@ -1,5 +1,5 @@
-// Batch and Dataset: numbered samples that can be gathered by number. The interface behind which every data
-// set stands.
+// Batch and Dataset: numbered samples that can be gathered by number. Dataset is the interface of every data
+// set.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ namespace gradstep {
 /// Some samples: those of a micro-batch, a window or an evaluation batch. Each tensor has n rows, one for
 /// each sample.
 struct Batch {
-  at::Tensor inputs;                           ///< (n, ...), as stored: bytes for pictures
+  at::Tensor inputs;                           ///< (n, ...), as stored: bytes for images
   at::Tensor targets;                          ///< (n, ...) of any type; undefined if the task needs none
   std::map<std::string, at::Tensor> extras{};  ///< (n, ...) each: a mask, weights, a second input
 
@@ -33,9 +33,9 @@ void check_rows(const Batch& batch, int64_t expected);
 
 /// What the inputs of a data set are.
 enum class SampleKind {
-  kOther,     ///< numbers of any other kind
-  kPictures,  ///< pictures, as bytes
-  kTokens     ///< token numbers
+  kOther,   ///< numbers of any other kind
+  kImages,  ///< images, as bytes
+  kTokens   ///< token numbers
 };
 
 /// What a model must know about a data set to be built for it.
@@ -120,7 +120,7 @@ class SubsetDataset final : public Dataset {
 /// The training part and the evaluation part of a data set.
 struct DatasetPair {
   std::shared_ptr<const Dataset> train;  ///< to learn from
-  std::shared_ptr<const Dataset> test;   ///< to evaluate on; null: nothing is evaluated
+  std::shared_ptr<const Dataset> eval;   ///< to evaluate on; null: nothing is evaluated
 };
 
 /// Splits `fraction` of `train` off as the evaluation part. At least one sample stays on either side, and
@@ -140,7 +140,7 @@ struct DatasetPair {
 /// One of the two parts of a data set.
 enum class Split {
   kTrain,  ///< DatasetPair::train
-  kTest    ///< DatasetPair::test
+  kEval    ///< DatasetPair::eval
 };
 
 /// Reads one part of a data set by name. An empty data_dir means default_data_dir(name). Throws ConfigError

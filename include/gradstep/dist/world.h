@@ -1,4 +1,4 @@
-// World: the ranks of a run. The interface behind which one process, threads in a test, and later c10d stand.
+// World: the ranks of a run. One process, threads in a test, and later c10d implement it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

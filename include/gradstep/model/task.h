@@ -92,14 +92,16 @@ struct Task {
 };
 
 /// The batch as task.forward takes it.
-[[nodiscard]] inline Batch prepared(const Task& task, const Batch& batch) {
-  return task.prepare ? task.prepare(batch) : batch;
-}
+[[nodiscard]] Batch prepared(const Task& task, const Batch& batch);
 
 /// The weight of the batch: task.weight, or the number of samples; 0 if it has no samples.
 [[nodiscard]] inline double weight_of(const Task& task, const Batch& batch) {
   if (batch.size() == 0) return 0;
   return task.weight ? task.weight(batch) : static_cast<double>(batch.size());
 }
+
+/// Throws ConfigError for a task without module, forward, loss or parameters, and for a metric whose name is
+/// empty, taken, "loss", or has a space.
+void validate(const Task& task);
 
 }  // namespace gradstep

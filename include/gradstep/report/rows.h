@@ -180,7 +180,7 @@ struct EvalRow {
   /// Equal if all fields are equal.
   bool operator==(const EvalRow&) const = default;
 
-  /// Every value under the name that rows and --best-metric use: val_loss, val_NAME, ema_val_loss,
+  /// Every value under the name that rows and EvalPolicy::best_metric use: val_loss, val_NAME, ema_val_loss,
   /// ema_val_NAME.
   [[nodiscard]] std::vector<MetricValue> named_values() const;
   /// The value of that name; nothing if there is none.
@@ -221,7 +221,7 @@ struct RunEnd {
   std::optional<EvalRow> best_eval{};   ///< the best evaluation, if there was one
   std::string best_metric{};            ///< the value by which it is the best: "val_acc"
   std::string model_path{};             ///< of model.safetensors; empty: none was written
-  bool can_go_on = false;               ///< a checkpoint lets `--resume auto` go on
+  bool resumable = false;               ///< true: a later start can resume the run from a checkpoint
 };
 
 }  // namespace gradstep

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,7 +32,7 @@ class Sink {
   /// A checkpoint is being made: writes what is held back, and adds where the report is now, under a name of
   /// its own.
   virtual void note_position(std::map<std::string, std::string>& /*positions*/) {}
-  /// What becomes of the events behind the position that rewind() goes back to.
+  /// What becomes of the events after the position that rewind() goes back to.
   enum class Events {
     kDrop,  ///< they go too: a run was resumed, and repeats what came after its checkpoint
     kKeep   ///< they stay: the run goes on, and each event is told once
@@ -98,6 +99,9 @@ struct ConsoleOptions {
   bool is_terminal = false;   ///< draw a progress bar, at most ten times a second
   bool quiet = false;         ///< only the last line
   int width = 80;             ///< columns of the terminal
+  /// Applied to each line of an event and to the last line; empty: they stay as they are. The lines name
+  /// options by their keys in backticks, such as `lr`; a program can put its own names for them here.
+  std::function<std::string(const std::string& line)> reword{};
 };
 
 /// Prints the rows as lines for people, and a progress bar on a terminal.

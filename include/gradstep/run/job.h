@@ -24,7 +24,7 @@ struct JobLength {
   std::optional<int64_t> stop_after{};   ///< updates of this start; then it saves and leaves
 };
 
-/// When a run is evaluated, and which evaluation is the best. Needs DatasetPair::test.
+/// When a run is evaluated, and which evaluation is the best. Needs DatasetPair::eval.
 struct EvalPolicy {
   Interval interval{1, Interval::Unit::kEpochs};  ///< how often
   /// The value that says which evaluation is the best, under a name of EvalRow::named_values(): "val_loss",
@@ -37,7 +37,7 @@ struct EvalPolicy {
 struct SavePolicy {
   Interval interval{1, Interval::Unit::kEpochs};  ///< how often
   int64_t keep = 3;                               ///< newest checkpoints, besides the best one; 0: all
-  bool go_on_on_error = false;  ///< if a checkpoint cannot be written: true goes on, false ends the run
+  bool continue_on_error = false;  ///< if a checkpoint cannot be written: true goes on, false ends the run
   /// Seconds between a stop and the kill that follows it. If they are few, the checkpoint is saved and
   /// model.safetensors left out. 0: not known.
   double grace_seconds = 0;
@@ -68,7 +68,7 @@ struct JobNames {
 /// What a training run is: task, data, options, length and policies as one value. Trainer runs it.
 struct Job {
   Task task{};         ///< what to train, on the device
-  DatasetPair data{};  ///< without a test set nothing is evaluated
+  DatasetPair data{};  ///< without DatasetPair::eval nothing is evaluated
   /// How to train. If schedule.total_steps is 0, the trainer fills it in. `seed` is also the seed of the
   /// order and the draws.
   EngineOptions engine{};

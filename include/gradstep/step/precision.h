@@ -1,4 +1,5 @@
-// How the CPU or device computes: the precision of the forward pass, and the library behind matrix products.
+// How the CPU or device computes: the precision of the forward pass, and the library that multiplies
+// matrices.
 #pragma once
 
 #include <c10/core/DeviceType.h>
