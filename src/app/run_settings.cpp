@@ -6,6 +6,7 @@
 
 #include "app/command_info.h"
 #include "app/program.h"
+#include "base/utf8.h"
 #include "config/flag_table.h"
 #include "config/train_flags.h"
 #include "gradstep/base/error.h"
@@ -190,7 +191,7 @@ Settings RunSettings::texts(const std::map<std::string, std::string>& settled) c
     if (!applies(known)) continue;
     const auto found = settled.find(known.flag.info.key);
     settings.push_back({.key = known.flag.info.key,
-                        .text = found == settled.end() ? known.flag.get() : found->second,
+                        .text = to_utf8(found == settled.end() ? known.flag.get() : found->second),
                         .on_resume = known.flag.info.on_resume,
                         .default_text = known.default_value});
   }
@@ -215,7 +216,7 @@ std::map<std::string, std::string> RunSettings::rebuilding() const {
     const std::string& key = known.flag.info.key;
     const bool of_recipe = !known.models.empty() || !known.datasets.empty();
     const bool of_numbers = key == "val_fraction" || key == "seed" || key == "deterministic";
-    if ((of_recipe && applies(known)) || of_numbers) texts[key] = known.flag.get();
+    if ((of_recipe && applies(known)) || of_numbers) texts[key] = to_utf8(known.flag.get());
   }
   return texts;
 }

@@ -38,6 +38,7 @@ class RunSettings {
   [[nodiscard]] DataRecipe& dataset() const { return recipes_.dataset(config.dataset); }
 
   // Every setting that applies, with texts of `settled` in place of its own.
+  // Bytes that are not UTF-8, which no file of a run can hold, become U+FFFD.
   [[nodiscard]] Settings texts(const std::map<std::string, std::string>& settled) const;
   // The text of config.toml, the same way.
   [[nodiscard]] std::string toml(const std::map<std::string, std::string>& settled) const;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "base/number_text.h"
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/version.h"
 #include "io/safetensors_header.h"
@@ -17,13 +17,6 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 
 const std::string kPrefix = "gradstep.";
-
-// The format holds UTF-8 only. A path that is not loses the bytes at fault; the weights must not be lost with
-// it.
-std::string utf8(const std::string& text) {
-  using nlohmann::json;
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
-}
 
 // Reads one metadata value after the other, and complains in terms of the file.
 class MetadataReader {
@@ -69,7 +62,7 @@ std::map<std::string, std::string> model_metadata(const ModelInfo& info) {
   metadata["matmul"] = to_string(info.matmul);
   metadata["update"] = std::to_string(info.update);
   Metadata prefixed;
-  for (const auto& [key, value] : metadata) prefixed[kPrefix + key] = utf8(value);
+  for (const auto& [key, value] : metadata) prefixed[kPrefix + key] = to_utf8(value);
   return prefixed;
 }
 

@@ -3,9 +3,9 @@
 
 #include <set>
 
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 #include "io/safetensors_image.h"
-#include "report/json_text.h"
 
 namespace gradstep {
 namespace {

@@ -3,6 +3,7 @@
 #include "config/run_config.h"
 
 #include "base/number_text.h"
+#include "base/utf8.h"
 #include "config/flag_table.h"
 #include "gradstep/base/error.h"
 #include "report/averaged.h"
@@ -97,7 +98,8 @@ std::string config_toml(const std::vector<std::pair<FlagInfo, std::string>>& set
   std::string group;
   for (const auto& [info, value] : settings) {
     if (info.group != group) text += "\n# " + (group = info.group) + "\n";
-    text += info.key + " = " + toml_value(info.kind, value) + "\n";
+    if (!is_utf8(value)) text += "# Not UTF-8, which this file cannot hold; give it as a flag: ";
+    text += info.key + " = " + toml_value(info.kind, to_utf8(value)) + "\n";
   }
   return text;
 }

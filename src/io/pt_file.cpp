@@ -9,12 +9,12 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 #include "io/atomic_write.h"
 #include "io/same_view.h"
@@ -33,15 +33,6 @@ constexpr uint64_t kAlignment = 64;  // of each record's bytes in the file
 // For the records of the archive: the order and the alignment of the storages, as torch.save notes them.
 constexpr std::string_view kFormatVersion = "1";
 constexpr std::string_view kByteOrder = "little";
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
-}
 
 void check(const NamedTensor& named, std::set<std::string_view>& names) {
   const auto& [name, tensor] = named;

@@ -8,8 +8,6 @@
 
 namespace gradstep {
 
-[[nodiscard]] bool is_utf8(std::string_view text);
-
 // "key":value pairs in the order of the calls. Nothing is allocated once the buffer has grown.
 class JsonLine {
  public:
