@@ -1,4 +1,5 @@
 // Everything is compared before anything is copied.
+#include <ATen/MemoryOverlap.h>
 #include <torch/torch.h>
 
 #include <map>
@@ -38,11 +39,21 @@ NamedTensors renamed(const std::string& path, NamedTensors stored, const LoadWei
 std::string misfit(const std::string& name, const at::Tensor& stored, const at::Tensor& own, bool cast) {
   if (stored.sizes() != own.sizes())
     return name + " has shape " + shape_text(stored.sizes()) + ", the module " + shape_text(own.sizes());
+  if (at::has_internal_overlap(own) == at::MemOverlap::Yes)
+    return name + " has elements that share memory in the module; register a clone() of it";
   if (stored.scalar_type() == own.scalar_type()) return {};
+  const std::string types = name + " is " + c10::toString(stored.scalar_type()) + ", in the module " +
+                            c10::toString(own.scalar_type());
   const bool both_float = stored.is_floating_point() && own.is_floating_point();
-  if (cast && both_float) return {};
-  return name + " is " + c10::toString(stored.scalar_type()) + ", in the module " +
-         c10::toString(own.scalar_type()) + (both_float ? " (cast converts it)" : "");
+  if (!cast || !both_float) return types + (both_float ? " (cast converts it)" : "");
+  const at::Tensor lost =
+      stored.isfinite().logical_and(stored.to(own.scalar_type()).isfinite().logical_not());
+  return lost.any().item<bool>() ? types + ", which cannot hold all its values" : "";
+}
+
+bool same_values(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  return a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b))).all().item<bool>();  // NaN is NaN
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -60,8 +71,10 @@ LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
   const NamedTensors stored = renamed(path, read_safetensors(path).tensors, options);
   const std::map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
   const NamedTensors own = tensors_of(module);
-  std::map<const void*, bool> is_filled;  // by tensor: the file has it under one of its names
-  for (const auto& [name, tensor] : own) is_filled[tensor.unsafeGetTensorImpl()] |= by_name.contains(name);
+  std::map<const void*, std::string> filled_by;  // tensor -> the first of its names that the file has
+  for (const auto& [name, tensor] : own) {
+    if (by_name.contains(name)) filled_by.emplace(tensor.unsafeGetTensorImpl(), name);
+  }
 
   LoadedWeights result;
   std::map<std::string, at::Tensor> targets;
@@ -70,12 +83,15 @@ LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
     targets.emplace(name, tensor);
     const auto found = by_name.find(name);
     if (found == by_name.end()) {
-      if (!is_filled[tensor.unsafeGetTensorImpl()]) result.missing.push_back(name);
+      if (!filled_by.contains(tensor.unsafeGetTensorImpl())) result.missing.push_back(name);
       continue;
     }
     result.loaded.push_back(name);
     const std::string problem = misfit(name, found->second, tensor, options.cast);
     if (!problem.empty()) misfits.push_back(problem);
+    const std::string& first = filled_by.at(tensor.unsafeGetTensorImpl());
+    if (!same_values(found->second, by_name.at(first)))
+      misfits.push_back(first + " and " + name + " are one tensor in the module, but differ in the file");
   }
   for (const auto& [name, tensor] : stored) {
     if (!targets.contains(name)) result.unexpected.push_back(name);

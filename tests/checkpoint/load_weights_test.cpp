@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <limits>
+
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/model_file.h"
 #include "gradstep/io/safetensors.h"
@@ -99,6 +101,40 @@ TEST_F(LoadWeights, ATiedTensorNeedsOneOfItsNames) {
   Net net;
   load_weights(*net, write(tensors));
   EXPECT_TRUE(at::equal(net->head, trained->head));
+}
+
+TEST_F(LoadWeights, ATiedTensorHasTheSameValuesUnderEachName) {
+  Named tensors = tensors_of(*trained);
+  for (auto& [name, tensor] : tensors) {
+    if (name == "head") tensor = tensor + 1;
+  }
+  EXPECT_THAT(refusal(tensors), HasSubstr("head and tied are one tensor in the module, but differ"));
+}
+
+TEST_F(LoadWeights, ACastMustNotMakeValuesInfinite) {
+  Named tensors = tensors_of(*trained);
+  for (auto& [name, tensor] : tensors) {
+    if (name == "body.0.bias") tensor = at::full({4}, 1e300, at::kDouble);
+    if (name == "body.1.bias") tensor = at::full({4}, std::numeric_limits<double>::infinity(), at::kDouble);
+  }
+  EXPECT_THAT(refusal(tensors, {.cast = true}),
+              AllOf(HasSubstr("body.0.bias is Double, in the module Float, which cannot hold all its values"),
+                    ::testing::Not(HasSubstr("body.1.bias"))));
+}
+
+TEST_F(LoadWeights, ABufferWhoseElementsShareMemoryIsRefusedBeforeAnythingIsCopied) {
+  struct Expanded : torch::nn::Module {
+    Expanded() {
+      weight = register_parameter("weight", torch::zeros({2}));
+      register_buffer("scale", torch::ones({1}).expand({3}));
+    }
+    at::Tensor weight;
+  };
+  Expanded net;
+  const std::string path = write({{"weight", at::ones({2})}, {"scale", at::ones({3})}});
+  EXPECT_THAT(message_of<CheckpointError>([&] { load_weights(net, path); }),
+              HasSubstr("scale has elements that share memory in the module; register a clone() of it"));
+  EXPECT_TRUE(at::equal(net.weight, at::zeros({2})));
 }
 
 TEST_F(LoadWeights, SaysAllThatDoesNotFitAtOnce) {

@@ -76,10 +76,11 @@ struct LoadedWeights {
 
 /// Copies the tensors of the safetensors file at `path` into the parameters and buffers of the same name. The
 /// order in the file means nothing, and the module stays on its device. A tensor that the module has under
-/// several names needs only one of them. Throws CheckpointError with one line that names the file and
-/// everything that does not fit: missing and unexpected names, shapes and types; the module is unchanged
-/// then. Also throws it for a file that cannot be read, and for two tensors that are renamed to one name.
-/// PyTorch: torch.nn.Module.load_state_dict.
+/// several names needs only one of them; if the file has more, they must be equal. Throws CheckpointError
+/// with one line that names the file and everything that does not fit: missing and unexpected names, shapes,
+/// types, and values that a cast would make infinite; the module is unchanged then. Also throws it for a file
+/// that cannot be read, and for two tensors that are renamed to one name. PyTorch:
+/// torch.nn.Module.load_state_dict.
 LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
                            const LoadWeightsOptions& options = {});
 
