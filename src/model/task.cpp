@@ -1,6 +1,7 @@
 // What a task must keep to, checked where its functions come back.
 #include "gradstep/model/task.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -15,6 +16,14 @@ namespace {
 bool is_plain(const std::string& name) {
   return !name.empty() &&
          std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '"'; });
+}
+
+// Such a tensor, made by expand(), can be saved but never restored.
+void check_overlap(const std::string& name, const at::Tensor& tensor) {
+  if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
+  throw ConfigError(name +
+                    ": its elements share memory, so that no checkpoint can be restored; register a "
+                    "clone() of it");
 }
 
 }  // namespace
@@ -36,6 +45,9 @@ void validate(const Task& task) {
         "classification_task(module)");
   if (task.module->parameters().empty())
     throw ConfigError("the model has no parameters to train; register some with requires_grad");
+  for (const auto& item : task.module->named_parameters())
+    check_overlap("parameter " + item.key(), item.value());
+  for (const auto& item : task.module->named_buffers()) check_overlap("buffer " + item.key(), item.value());
   std::set<std::string> names;
   for (const Metric& metric : task.metrics) {
     if (!is_plain(metric.name))

@@ -88,7 +88,7 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
     : task(std::move(task_)),
       options(options_),
       world(world_),
-      parameters(engine_parameters(*task.module, options)),
+      parameters(engine_parameters(task, options)),
       optimizer(*parameters.optimizer),
       device(optimizer.parameters().front().second.device()),
       accumulator(task, options.precision, device),

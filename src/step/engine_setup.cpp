@@ -67,9 +67,10 @@ void validate(const EngineOptions& options) {
   require(scaler.growth_interval >= 1, "scaler.growth_interval must be 1 update or more");
 }
 
-EngineParameters engine_parameters(const torch::nn::Module& module, const EngineOptions& options) {
+EngineParameters engine_parameters(const Task& task, const EngineOptions& options) {
+  validate(task);
   validate(options);
-  GroupedParameters grouped = apply_groups(distinct_parameters(module), options.optimizer);
+  GroupedParameters grouped = apply_groups(distinct_parameters(*task.module), options.optimizer);
   for (const TrainedParameter& parameter : grouped.trained) check_fp32(parameter);
   for (auto& [name, parameter] : grouped.frozen) parameter.requires_grad_(false);
   EngineParameters result{.frozen = std::move(grouped.frozen)};

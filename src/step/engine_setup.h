@@ -12,8 +12,8 @@ struct EngineParameters {
   NamedTensors frozen{};                   // the others; none of them requires a gradient any more
 };
 
-// Throws ConfigError for options that make no sense, and for parameters that cannot be trained.
-[[nodiscard]] EngineParameters engine_parameters(const torch::nn::Module& module,
-                                                 const EngineOptions& options);
+// Throws ConfigError for a task that lacks something, options that make no sense, and parameters that cannot
+// be trained.
+[[nodiscard]] EngineParameters engine_parameters(const Task& task, const EngineOptions& options);
 
 }  // namespace gradstep

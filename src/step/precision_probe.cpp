@@ -123,7 +123,7 @@ void forward_backward(const Task& task, const Batch& batch, at::Device device, P
     const AutocastGuard autocast(device.type(), precision);
     loss = task.loss_sum(task.forward(batch), batch);
   }
-  loss.backward();
+  if (loss.requires_grad()) loss.backward();  // the engine will refuse a module that is frozen altogether
 }
 
 // Whether `rounds` rounds, the first one not counted, will do.

@@ -31,6 +31,15 @@ EngineOptions everything_on() {
   return options;
 }
 
+TEST(EngineOf, R50_ATaskThatLacksSomethingIsRefused) {
+  EXPECT_THAT(message_of<ConfigError>([] { Engine(Task{}, {}, solo()); }),
+              HasSubstr("the task lacks its module"));
+  Lin lin;
+  Task task = weighted(lin);
+  task.loss_sum = nullptr;
+  EXPECT_THAT(message_of<ConfigError>([&] { Engine(task, {}, solo()); }), HasSubstr("loss_sum"));
+}
+
 TEST(Outcome, AWindowWithoutWeightIsConsumedAndChangesNothing) {
   Lin lin, expected_lin;
   Engine engine(weighted(lin), everything_on(), solo());

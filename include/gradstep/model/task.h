@@ -100,8 +100,9 @@ struct Task {
   return task.weight ? task.weight(batch) : static_cast<double>(batch.size());
 }
 
-/// Throws ConfigError for a task without module, forward, loss or parameters, and for a metric whose name is
-/// empty, taken, "loss", or has a space.
+/// Throws ConfigError for a task without module, forward, loss or parameters, for a metric whose name is
+/// empty, taken, "loss", or has a space, and for parameters and buffers whose elements share memory
+/// (expand()).
 void validate(const Task& task);
 
 }  // namespace gradstep

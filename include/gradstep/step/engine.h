@@ -98,8 +98,9 @@ struct Examination {
 class Engine {
  public:
   /// An engine for `task`. The world must outlive it. Parameters of frozen groups stop requiring gradients.
-  /// Throws ConfigError for options that make no sense, for parameters to train that are not fp32 (naming the
-  /// first), and for a module without parameters to train.
+  /// Throws ConfigError for a task that lacks something (validate(const Task&)), for options that make no
+  /// sense, for parameters to train that are not fp32 (naming the first), and for a module without parameters
+  /// to train.
   Engine(Task task, const EngineOptions& options, World& world);
   ~Engine();
   /// Moves the engine; only destruction and assignment may follow for the one moved from.
