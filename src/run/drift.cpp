@@ -2,6 +2,8 @@
 // Each setting carries its rule for a changed value; some are judged by the values that follow from them.
 #include "run/drift.h"
 
+#include <algorithm>
+
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -23,6 +25,10 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
     const auto found = before.settings.find(setting.key);
     const std::string& was = found == before.settings.end() ? setting.default_text : found->second;
     add_unless_equal(setting.key, was, setting.text, setting.on_resume, drifts);
+  }
+  for (const auto& [key, was] : before.settings) {
+    if (std::ranges::find(now.settings, key, &Setting::key) == now.settings.end())
+      drifts.push_back({key, was, "no setting of this program", OnResume::kWarned});
   }
   add_unless_equal("best_metric", before.best_metric, now.best_metric, OnResume::kWarned, drifts);
   add_unless_equal("global batch (`batch_size`, `grad_accum_steps`, `global_batch_size`)",

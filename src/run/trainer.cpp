@@ -228,6 +228,10 @@ RunEnd Trainer::Impl::finish() {
   // before the last of them.
   if (changed_ || of_rank_zero(!has_exports())) save(/*export_model=*/true, setup_.world);
   hear_of_saves(/*at_end=*/true);
+  const EngineCounters& counters = setup_.engine.counters();
+  if (changed_ && counters.windows > 0 && counters.updates == 0)
+    event(Warning{"the weights are as they were at the start: no window of " +
+                  std::to_string(counters.windows) + " made an update; each had weight 0 or was skipped"});
   const std::optional<ExitCode> stop = facts_.stop;
   look_around();
   late_stop_ = std::exchange(facts_.stop, stop);  // a signal that comes now ends nothing

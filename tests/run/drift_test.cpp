@@ -53,6 +53,17 @@ struct Now {
   }
 };
 
+TEST(Drift, ASettingThatTheProgramNoLongerHasIsTold) {
+  TrainState before = stored();
+  before.settings["label_noise"] = "0.1";
+  const Now now;
+  const Settings texts = now.settings->texts({});
+  const std::vector<Drift> drifts = find_drift(before, {texts, 128, 469, "abc", "val_acc"});
+  ASSERT_EQ(drifts.size(), 1U);
+  EXPECT_EQ(drifts[0].kind, OnResume::kWarned);
+  EXPECT_EQ(describe(drifts[0]), "label_noise was 0.1, is no setting of this program");
+}
+
 TEST(Drift, NothingDiffersInTheSameRun) { EXPECT_THAT(Now().drift(), IsEmpty()); }
 
 TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {

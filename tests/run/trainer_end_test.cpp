@@ -50,6 +50,18 @@ TEST(RunEnds, WithTheDataEvenIfSkipsLeaveUpdatesOpen) {
   EXPECT_EQ(end.reason, EndReason::kDone);
 }
 
+TEST(RunEnds, ARunThatChangedNothingSaysSo) {
+  SmallRun run(9);
+  Job job = run.job();
+  job.data.eval = nullptr;
+  job.task.weight = [](const Batch& /*batch*/) { return 0.0; };
+  Trainer trainer(std::move(job), solo());
+  const RunEnd end = trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
+  EXPECT_EQ(end.update, 0);
+  ASSERT_EQ(run.sink.events.size(), 1U);
+  EXPECT_THAT(std::get<Warning>(run.sink.events[0].event).text, HasSubstr("no window of 3 made an update"));
+}
+
 TEST(RunEnds, WithMaxStepsFurtherWindowsAreDrawn) {
   SmallRun run(9);
   // A gradient of one sample alone, times the first scale of 65536, overflows in fp16 once the activations
