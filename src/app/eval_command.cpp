@@ -42,18 +42,17 @@ struct Source {
 
 Source open_data(const RunSettings& settings) {
   const RunConfig& config = settings.config;
-  DataRecipe& recipe = settings.dataset();
   Source source{.data = {}, .name = config.dataset, .folder = {}, .part = eval_part_name(config)};
   if (config.val_fraction > 0) {
     source.data = split_validation(load_train(settings), config.val_fraction, config.seed).eval;
   } else {
-    source.data = recipe.load(Split::kEval);
+    source.data = load_part(settings, Split::kEval);
   }
   if (!source.data) {
     throw DataError("data set " + config.dataset +
                     ": has no test part to evaluate on; train with --val-fraction, or give other data");
   }
-  source.folder = recipe.folder();
+  source.folder = settings.dataset().folder();
   return source;
 }
 

@@ -7,8 +7,10 @@
 #include <future>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/machine.h"
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
@@ -59,8 +61,7 @@ Task build_task(const RunSettings& settings, const Sampler& sampler, const Datas
   }
   torch::manual_seed(settings.config.seed);
   Task task = settings.model().task(spec);
-  if (!task.module)
-    throw ConfigError("the model " + settings.config.model + " made no module; correct its recipe");
+  validate(task);
   task.module->to(device);
   return task;
 }
@@ -156,20 +157,29 @@ EngineOptions engine_options(const RunConfig& config) {
                      .window = config.spike_window}};
 }
 
+std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split split) {
+  try {
+    return settings.dataset().load(split);
+  } catch (const std::system_error& error) {  // of files that the recipe reads
+    if (error.code() == std::errc::not_enough_memory) throw;
+    throw DataError("data set " + settings.config.dataset + ": " + one_line(error) +
+                    "; give data that can be read");
+  }
+}
+
 std::shared_ptr<const Dataset> load_train(const RunSettings& settings) {
-  std::shared_ptr<const Dataset> train = settings.dataset().load(Split::kTrain);
+  std::shared_ptr<const Dataset> train = load_part(settings, Split::kTrain);
   if (train) return train;
   throw DataError("data set " + settings.config.dataset + ": has no training part; correct its recipe");
 }
 
 DatasetPair load_data(const RunSettings& settings) {
   const RunConfig& config = settings.config;
-  DataRecipe& recipe = settings.dataset();
   if (config.val_fraction > 0) {
     return split_validation(load_train(settings), config.val_fraction, config.seed);
   }
   // Both parts are unpacked at the same time.
-  auto eval = std::async(std::launch::async, [&recipe] { return recipe.load(Split::kEval); });
+  auto eval = std::async(std::launch::async, [&] { return load_part(settings, Split::kEval); });
   DatasetPair data;
   data.train = load_train(settings);
   data.eval = eval.get();

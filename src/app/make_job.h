@@ -35,6 +35,8 @@ struct PreparedJob {
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);
 // The data that the settings name: training part and evaluation part. Throws DataError.
 [[nodiscard]] DatasetPair load_data(const RunSettings& settings);
+// Throws DataError if the recipe cannot read a file.
+[[nodiscard]] std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split split);
 // The training part before anything is split off. Throws DataError if the recipe gives none.
 [[nodiscard]] std::shared_ptr<const Dataset> load_train(const RunSettings& settings);
 // {28, 28} -> "28x28"

@@ -3,12 +3,18 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 namespace gradstep {
 
 std::string one_line(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
+  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
+    const std::string text = torch_error->what_without_backtrace();
+    return text.substr(0, text.find('\n'));
+  }
+  std::string text = error.what();
+  std::ranges::replace(text, '\n', ' ');
+  return text;
 }
 
 }  // namespace gradstep

@@ -6,7 +6,7 @@
 
 namespace gradstep {
 
-// The first line of its message; of LibTorch's errors without the backtrace.
+// Its message with its lines joined; of LibTorch's errors the first line, without the backtrace.
 [[nodiscard]] std::string one_line(const std::exception& error);
 
 }  // namespace gradstep

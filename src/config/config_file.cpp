@@ -93,6 +93,8 @@ std::vector<GivenSetting> read_config_file(const std::string& path, const std::v
       throw ConfigError(where + ": " + given +
                         " is a table, a list or a date; give one number, text, true or false");
     }
+    if (text->find('\0') != std::string::npos)
+      throw ConfigError(where + ": " + given + " holds a NUL character, which no setting may have");
     for (const GivenSetting& earlier : settings) {
       if (earlier.key == key)
         throw ConfigError(where + ": " + given + " is given twice; see " + earlier.where);

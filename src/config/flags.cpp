@@ -3,6 +3,7 @@
 #include "gradstep/config/flags.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "config/flag_table.h"
@@ -78,11 +79,16 @@ Flags::Entry& Flags::Entry::choices(std::vector<std::string> texts) {
 }
 
 Flags::Entry& Flags::Entry::group(std::string heading) {
+  if (std::ranges::any_of(heading, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    throw std::logic_error("flag '" + flag_.info.key + "': the heading of its group must be one line");
   flag_.info.group = std::move(heading);
   return *this;
 }
 
 Flags::Entry& Flags::Entry::alias(std::string key) {
+  if (!is_key(key))
+    throw std::logic_error("flag '" + flag_.info.key + "': its alias '" + key +
+                           "' must have a-z, 0-9 and _ only");
   flag_.info.aliases.push_back(std::move(key));
   return *this;
 }
@@ -118,6 +124,8 @@ Flags::Entry& Flags::add(const std::string& key, int64_t& value, const std::stri
 }
 
 Flags::Entry& Flags::add(const std::string& key, double& value, const std::string& help) {
+  if (!std::isfinite(value))
+    throw std::logic_error("flag '" + key + "': its default must be a finite number");
   return keep(
       bind({.key = key, .metavar = "X", .help = help, .kind = ValueKind::kReal, .expects = "a number"}, value,
            parse_real, shortest));

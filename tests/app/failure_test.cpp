@@ -73,7 +73,7 @@ TEST(Failure, LibTorchErrorsLoseTheirBacktrace) {
 }
 
 TEST(Failure, EverythingElseIsOne) {
-  EXPECT_EQ(failure_of(std::logic_error("a\nb")).line, "unexpected error: a");
+  EXPECT_EQ(failure_of(std::logic_error("a\nb")).line, "unexpected error: a b");
   EXPECT_EQ(failure_of(std::logic_error("a")).exit_code, 1);
   EXPECT_EQ(failure_of(42).exit_code, 1);
 }
