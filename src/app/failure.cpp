@@ -1,16 +1,14 @@
-// Sorts exceptions, those of LibTorch included, into lines and exit codes.
+// Words exceptions, those of LibTorch included; base/exit_code_of.h has their codes.
 #include "app/failure.h"
 
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <system_error>
 
 #include "base/error_text.h"
 #include "base/exit_code_of.h"
-#include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -22,12 +20,9 @@ std::string printable(std::string text) {
   return text;
 }
 
-Failure out_of_memory() {
-  return {
-      "out of memory; free some, raise --memory-limit, lower --batch-size (and raise --grad-accum-steps to "
-      "keep the update as it is), or take smaller data or a smaller model",
-      static_cast<int>(ExitCode::kOutOfMemory)};
-}
+constexpr const char* kOutOfMemoryText =
+    "out of memory; free some, raise --memory-limit, lower --batch-size (and raise --grad-accum-steps to "
+    "keep the update as it is), or take smaller data or a smaller model";
 
 std::string cure(const std::error_code& code) {
   switch (code.value()) {
@@ -43,35 +38,29 @@ std::string cure(const std::error_code& code) {
   }
 }
 
-Failure describe_system_error(const std::system_error& error) {
-  if (error.code() == std::errc::not_enough_memory) return out_of_memory();
-  if (!is_about_files(error.code())) return {one_line(error), static_cast<int>(ExitCode::kUnexpected)};
-  return {printable(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
-}
-
-Failure describe_torch_error(const c10::Error& error) {
-  if (is_out_of_memory(error)) return out_of_memory();
-  return {"unexpected error in LibTorch: " + one_line(error), static_cast<int>(ExitCode::kUnexpected)};
+std::string line_of(const std::exception_ptr& exception, ExitCode code) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return printable(error.what());
+  } catch (const std::exception& error) {
+    if (code == ExitCode::kOutOfMemory) return kOutOfMemoryText;
+    if (const auto* system_error = dynamic_cast<const std::system_error*>(&error)) {
+      return code == ExitCode::kCheckpoint ? printable(error.what()) + cure(system_error->code())
+                                           : one_line(error);
+    }
+    const bool of_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
+    return (of_torch ? "unexpected error in LibTorch: " : "unexpected error: ") + one_line(error);
+  } catch (...) {
+    return "unexpected error of an unknown kind";
+  }
 }
 
 }  // namespace
 
 Failure describe_failure(const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Error& error) {
-    return {printable(error.what()), static_cast<int>(error.exit_code())};
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const c10::Error& error) {
-    return describe_torch_error(error);
-  } catch (const std::system_error& error) {
-    return describe_system_error(error);
-  } catch (const std::exception& error) {
-    return {"unexpected error: " + one_line(error), static_cast<int>(ExitCode::kUnexpected)};
-  } catch (...) {
-    return {"unexpected error of an unknown kind", static_cast<int>(ExitCode::kUnexpected)};
-  }
+  const ExitCode code = exit_code_of(exception);
+  return {line_of(exception, code), static_cast<int>(code)};
 }
 
 }  // namespace gradstep

@@ -18,19 +18,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Unlike StopSignals it leaves the handlers in place: a signal that comes while the process winds up changes
-// nothing any more.
-class Signals {
- public:
-  Signals() { install_stop_signals(token_); }
-  ~Signals() { detach_stop_signals(); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-  [[nodiscard]] StopToken& token() { return token_; }
-
- private:
-  StopToken token_;
-};
+// The handlers stay to the end of the process, so that a signal which comes while it winds up changes nothing
+// any more.
+StopToken& stop_of_process() {
+  static auto* const signals = new StopSignals;
+  return signals->token();
+}
 
 // Those of the arguments that are settings of the data.
 std::vector<std::pair<std::string, std::string>> data_settings(const Arguments& arguments) {
@@ -49,8 +42,7 @@ int command_train(const Arguments& arguments, bool quiet) {
   for (const std::string& warning : resolve_train_settings(arguments, gradstep_environment(), settings))
     write_warning(warning);
   settings.config.quiet = settings.config.quiet || quiet;
-  Signals signals;
-  return run_train(settings, signals.token());
+  return run_train(settings, stop_of_process());
 }
 
 int command_eval(const Arguments& arguments, bool quiet) {
@@ -58,8 +50,7 @@ int command_eval(const Arguments& arguments, bool quiet) {
   options.model_path = required(command("eval"), arguments).front();
   options.data = data_settings(arguments);
   options.quiet = options.quiet || quiet;
-  Signals signals;
-  return run_eval(options, signals.token());
+  return run_eval(options, stop_of_process());
 }
 
 // A signal ends it at once, since it writes no files.
@@ -101,8 +92,7 @@ int command_verify_resume(const Arguments& arguments, bool quiet) {
   VerifyResumeOptions options = options_from(arguments, verify_resume_flags());
   options.train_flags = arguments.rest;
   options.quiet = options.quiet || quiet;
-  Signals signals;
-  return run_verify_resume(options, signals.token());
+  return run_verify_resume(options, stop_of_process());
 }
 
 int command_env(const Arguments& /*arguments*/, bool /*quiet*/) { return run_env(); }

@@ -1,14 +1,15 @@
 // Sorts exceptions, those of LibTorch and of the system included.
 #include "base/exit_code_of.h"
 
-#include <c10/util/Exception.h>
-
 #include <cerrno>
+#include <system_error>
 
 #include "base/out_of_memory.h"
 
 namespace gradstep {
+namespace {
 
+// Not about threads, arguments or pipes.
 bool is_about_files(const std::error_code& code) {
   if (code.category() != std::generic_category() && code.category() != std::system_category()) return false;
   switch (code.value()) {
@@ -20,6 +21,8 @@ bool is_about_files(const std::error_code& code) {
       return true;
   }
 }
+
+}  // namespace
 
 ExitCode exit_code_of(const std::exception_ptr& exception) {
   try {

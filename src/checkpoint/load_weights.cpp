@@ -90,7 +90,7 @@ LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
     const std::string problem = misfit(name, found->second, tensor, options.cast);
     if (!problem.empty()) misfits.push_back(problem);
     const std::string& first = filled_by.at(tensor.unsafeGetTensorImpl());
-    if (!same_values(found->second, by_name.at(first)))
+    if (first != name && !same_values(found->second, by_name.at(first)))
       misfits.push_back(first + " and " + name + " are one tensor in the module, but differ in the file");
   }
   for (const auto& [name, tensor] : stored) {

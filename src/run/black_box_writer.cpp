@@ -25,8 +25,7 @@ BlackBox BlackBoxWriter::box_of_all(const Window& window, const StepReport& step
   BlackBox box;
   together([&] { box = run_.black_box(window, step); }, device, world);
   if (step.modules.empty()) {  // each rank has looked for itself
-    Examination seen =
-        share_examination({box.first_non_finite, box.modules}, /*failed=*/false, device, world);
+    Examination seen = share_examination({box.first_non_finite, box.modules}, device, world);
     box.first_non_finite = std::move(seen.first_non_finite);
     box.modules = std::move(seen.modules);
     box.rank = seen.rank;

@@ -41,8 +41,8 @@ class Trainer::Impl {
   [[nodiscard]] bool save_due() const;
   // Makes the window to come, if it will be consumed. look_around() tells all ranks if that failed.
   void fetch();
+  Window next();  // that fetch() made
   // Updates facts_. If something failed on one rank, throws on all of them.
-  Window next();
   void look_around();
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);

@@ -11,6 +11,7 @@
 #include "model/mode_guard.h"
 #include "step/clip.h"
 #include "step/engine_impl.h"
+#include "step/micro_batches.h"
 #include "step/named_tensors.h"
 #include "step/non_finite.h"
 #include "step/window_seed.h"
@@ -126,7 +127,7 @@ void Engine::Impl::end_report(StepReport& report) {
 }
 
 int64_t Engine::Impl::micro_batch_for(const Window& window) const {
-  return task.divisible ? micro_batch : std::max<int64_t>(window.batch.size(), 1);
+  return micro_batch_of(task, micro_batch, window.batch.size());
 }
 
 Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* sync) {

@@ -17,4 +17,8 @@ std::vector<Range> micro_batches(int64_t window, int64_t micro_batch, bool join_
   return ranges;
 }
 
+int64_t micro_batch_of(const Task& task, int64_t micro_batch, int64_t window) {
+  return task.divisible ? micro_batch : std::max<int64_t>(window, 1);
+}
+
 }  // namespace gradstep

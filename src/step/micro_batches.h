@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gradstep/data/loader.h"
+#include "gradstep/model/task.h"
 
 namespace gradstep {
 
@@ -12,5 +13,9 @@ namespace gradstep {
 // range of one sample joins the one before it, since batch norm has no variance over one sample. An empty
 // window has no ranges.
 [[nodiscard]] std::vector<Range> micro_batches(int64_t window, int64_t micro_batch, bool join_single_tail);
+
+// Samples of a micro-batch of a window of `window` samples, if `micro_batch` is what is asked for: a window
+// that its task does not allow to be cut goes through at once.
+[[nodiscard]] int64_t micro_batch_of(const Task& task, int64_t micro_batch, int64_t window);
 
 }  // namespace gradstep

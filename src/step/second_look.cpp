@@ -14,13 +14,12 @@
 namespace gradstep {
 namespace {
 
-// How much a rank has to tell: most if it found the place, less if its look failed, else as much as its
-// gradients are large.
-double weight_of(const Examination& own, bool failed) {
+// How much a rank has to tell: most if it found the place, less if its look came to nothing, else as much as
+// its gradients are large.
+double weight_of(const Examination& own) {
   constexpr double kMost = std::numeric_limits<double>::infinity();
   constexpr double kFailed = 1e300;
-  if (failed) return kFailed;
-  if (!own.first_non_finite.empty()) return kMost;
+  if (!own.first_non_finite.empty()) return own.modules.empty() ? kFailed : kMost;
   double squares = 0;
   for (const ModuleNorms& module : own.modules) squares += module.backward * module.backward;
   return squares < kFailed ? std::sqrt(squares) : std::sqrt(kFailed);
@@ -61,9 +60,9 @@ Examination from(const std::string& texts, const std::string& numbers) {
 
 }  // namespace
 
-Examination share_examination(Examination own, bool failed, c10::Device device, World& world) {
+Examination share_examination(Examination own, c10::Device device, World& world) {
   if (world.size() == 1) return own;
-  const std::vector<double> weights = gather(weight_of(own, failed), device, world);
+  const std::vector<double> weights = gather(weight_of(own), device, world);
   const int64_t rank = std::ranges::max_element(weights) - weights.begin();  // the lowest of equals
   const std::string texts = broadcast_bytes(texts_of(own), rank, device, world);
   Examination seen = from(texts, broadcast_bytes(numbers_of(own), rank, device, world));
@@ -87,14 +86,12 @@ Examination Engine::Impl::examine_as(const Window& window, double loss_scale, do
 
 Examination Engine::Impl::look_together(const Window& window, const StepReport& report) {
   Examination own;
-  bool failed = false;
   try {
     own = examine_as(window, report.loss_scale, report.divisor);
   } catch (...) {  // of the task
     own.first_non_finite = "not known: the second look failed";
-    failed = true;
   }
-  return share_examination(std::move(own), failed, device, world);
+  return share_examination(std::move(own), device, world);
 }
 
 }  // namespace gradstep

@@ -9,7 +9,8 @@
 namespace gradstep {
 
 // Of the rank that has most to tell, on all ranks: the lowest one that found a value which is not finite,
-// else one whose look failed, else the one with the largest gradients. All ranks call it together.
-[[nodiscard]] Examination share_examination(Examination own, bool failed, c10::Device device, World& world);
+// else one whose look came to nothing (a reason, and no modules), else the one with the largest gradients.
+// All ranks call it together.
+[[nodiscard]] Examination share_examination(Examination own, c10::Device device, World& world);
 
 }  // namespace gradstep

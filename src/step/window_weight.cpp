@@ -31,7 +31,6 @@ double window_weight(const Task& task, const Window& window, int64_t number, c10
 }
 
 Window window_of(const Batch& batch, int64_t epoch, c10::Device device, World& world) {
-  together([&] { check_rows(batch, batch.size()); }, device, world);
   Window window;
   window.batch = batch;
   window.position.epoch = epoch;

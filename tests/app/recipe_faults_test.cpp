@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "app/make_job.h"
-#include "app/train_command.h"
 #include "app/train_config.h"
 #include "config/config_file.h"
 #include "gradstep/base/error.h"
@@ -17,6 +16,7 @@
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
+#include "support/trained.h"
 
 namespace gradstep::testing {
 namespace {
@@ -68,20 +68,9 @@ class RecipeFaults : public ::testing::Test {
     }
   };
   [[nodiscard]] Start settings() const { return Start(out_.file("run")); }
-  static void train(const RunSettings& settings) {
-    StopToken stop;
-    ::testing::internal::CaptureStdout();
-    try {
-      EXPECT_EQ(run_train(settings, stop), 0);
-    } catch (...) {
-      (void)::testing::internal::GetCapturedStdout();
-      throw;
-    }
-    (void)::testing::internal::GetCapturedStdout();
-  }
   template <class Failure>
   static std::string refusal(const RunSettings& settings) {
-    return message_of<Failure>([&] { train(settings); });
+    return message_of<Failure>([&] { trained(settings); });
   }
 
   App app_;
@@ -134,7 +123,7 @@ TEST_F(RecipeFaults, ATextThatIsNotUtf8GoesOnAndIsComparedAsItIsStored) {
   Start start = settings();
   start.set("file", "caf\xe9", "--file");
   start.config.stop_after = 2;
-  train(start);
+  trained(start);
   // The config file stays one, and says what it could not hold.
   const std::string config = out_.file("run/config.toml");
   const std::vector<GivenSetting> read = read_config_file(config, start.flags());
@@ -143,7 +132,7 @@ TEST_F(RecipeFaults, ATextThatIsNotUtf8GoesOnAndIsComparedAsItIsStored) {
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(in), {}), HasSubstr("# Not UTF-8"));
 
   start.config.resume = "auto";
-  EXPECT_NO_THROW(train(start));
+  EXPECT_NO_THROW(trained(start));
   start.set("file", "tea", "--file");
   EXPECT_THAT(refusal<ConfigError>(start), HasSubstr("file was caf"));
 }

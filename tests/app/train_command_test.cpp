@@ -18,6 +18,7 @@
 #include "support/gradstep_program.h"
 #include "support/message_of.h"
 #include "support/scratch_dir.h"
+#include "support/trained.h"
 
 namespace gradstep::testing {
 namespace {
@@ -92,15 +93,7 @@ class AdjustedRun : public ::testing::Test {
     settings.config.device = "cpu";
     settings.config.save_interval = {5, Interval::Unit::kUpdates};
     for (const auto& [key, text] : more) settings.set(key, text, key);
-    StopToken stop;
-    ::testing::internal::CaptureStdout();
-    try {
-      EXPECT_EQ(run_train(settings, stop), 0);
-    } catch (...) {
-      (void)::testing::internal::GetCapturedStdout();
-      throw;
-    }
-    return ::testing::internal::GetCapturedStdout();
+    return trained(settings);
   }
   [[nodiscard]] std::string folder(const std::string& name) const { return out_.file(name); }
   [[nodiscard]] std::string bytes(const std::string& name, const std::string& file) const {

@@ -5,6 +5,7 @@
 
 #include "base/memory_limit.h"
 #include "step/micro_batches.h"
+#include "step/second_look.h"
 #include "support/lin.h"
 #include "support/mlp.h"
 #include "support/thread_world.h"
@@ -222,6 +223,21 @@ TEST(Examine, RanksInThreadsDoNotMixWhatTheySee) {
   });
   EXPECT_EQ(seen[0][0].num_bad, 0);
   EXPECT_GT(seen[1][0].num_bad, 0);
+}
+
+// A reason without modules is a look that came to nothing: it says less than a place that was found.
+TEST(Examine, TheRankThatFoundThePlaceIsHeard) {
+  run_ranks(3, [](World& world) {
+    const std::vector<ModuleNorms> sound{{"fc", 1, 9, 0}};
+    const std::vector<ModuleNorms> bad{{"fc", 1, kNan, 2}};
+    const Examination own[] = {
+        {"not known: there was no memory for a second look", {}}, {"aten::mm", bad}, {"", sound}};
+    const Examination seen = share_examination(own[world.rank()], at::kCPU, world);
+    EXPECT_EQ(seen.rank, 1);
+    EXPECT_EQ(seen.first_non_finite, "aten::mm");
+    ASSERT_EQ(seen.modules.size(), 1U);
+    EXPECT_EQ(seen.modules[0].num_bad, 2);
+  });
 }
 
 TEST(Examine, WithoutMemoryItSaysSo) {
