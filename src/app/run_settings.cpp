@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "app/command_info.h"
 #include "app/program.h"
 #include "base/utf8.h"
+#include "config/config_file.h"
 #include "config/flag_table.h"
 #include "config/train_flags.h"
 #include "gradstep/base/error.h"
@@ -34,12 +34,11 @@ std::vector<std::string> names_of(const FlagInfo& flag) {
   return names;
 }
 
-// Flags that are no settings of a run: those of the commands that take a recipe's flags too. Also the keys
-// under which files name the recipes, which a program without a choice has as no flags.
+// Names of flags that are no settings of a run, but belong to commands that take a recipe's flags too. Also
+// the keys under which files name the recipes, which a program without a choice has as no flags.
 bool is_reserved(const std::string& name) {
-  const auto has_name = [&](const auto& flag) { return contains(names_of(flag.info), name); };
-  return name == "help" || name == "dataset" || name == "model" || contains(names_of(config_flag()), name) ||
-         std::ranges::any_of(eval_flags(), has_name) || std::ranges::any_of(replay_flags(), has_name);
+  return contains({"help", "dataset", "model", "predictions", "json"}, name) ||
+         contains(names_of(config_flag()), name);
 }
 
 }  // namespace

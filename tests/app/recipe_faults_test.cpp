@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "app/make_job.h"
-#include "app/train_command.h"
 #include "app/train_config.h"
+#include "commands/train_command.h"
 #include "config/config_file.h"
 #include "gradstep/base/error.h"
 #include "gradstep/model/tasks.h"

@@ -1,0 +1,88 @@
+// Sorts exceptions, those of LibTorch included, into lines and exit codes.
+#include "commands/failure.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+#include "base/error_text.h"
+#include "base/out_of_memory.h"
+#include "gradstep/base/error.h"
+
+namespace gradstep {
+namespace {
+
+// Texts of the user, such as paths, may hold control characters, which would cut our own line or colour it.
+std::string printable(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+Failure out_of_memory() {
+  return {
+      "out of memory; free some, raise --memory-limit, lower --batch-size (and raise --grad-accum-steps to "
+      "keep the update as it is), or take smaller data or a smaller model",
+      static_cast<int>(ExitCode::kOutOfMemory)};
+}
+
+bool is_about_files(const std::error_code& code) {
+  if (code.category() != std::generic_category() && code.category() != std::system_category()) return false;
+  switch (code.value()) {
+    case EAGAIN:  // no further thread
+    case EINVAL:
+    case EPIPE:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string cure(const std::error_code& code) {
+  switch (code.value()) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space there or give a folder on another disk";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; give a folder that you may write to";
+    default:
+      return "";
+  }
+}
+
+Failure describe_system_error(const std::system_error& error) {
+  if (error.code() == std::errc::not_enough_memory) return out_of_memory();
+  if (!is_about_files(error.code())) return {one_line(error), static_cast<int>(ExitCode::kUnexpected)};
+  return {printable(error.what()) + cure(error.code()), static_cast<int>(ExitCode::kCheckpoint)};
+}
+
+Failure describe_torch_error(const c10::Error& error) {
+  if (is_out_of_memory(error)) return out_of_memory();
+  return {"unexpected error in LibTorch: " + one_line(error), static_cast<int>(ExitCode::kUnexpected)};
+}
+
+}  // namespace
+
+Failure describe_failure(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return {printable(error.what()), static_cast<int>(error.exit_code())};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const c10::Error& error) {
+    return describe_torch_error(error);
+  } catch (const std::system_error& error) {
+    return describe_system_error(error);
+  } catch (const std::exception& error) {
+    return {"unexpected error: " + one_line(error), static_cast<int>(ExitCode::kUnexpected)};
+  } catch (...) {
+    return {"unexpected error of an unknown kind", static_cast<int>(ExitCode::kUnexpected)};
+  }
+}
+
+}  // namespace gradstep
