@@ -22,8 +22,7 @@ bool takes_folder(const RunSettings& settings) {
 // The part that the run trained on.
 std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const BlackBox& box) {
   const RunConfig& config = settings.config;
-  std::shared_ptr<const Dataset> train = load_train(settings);
-  if (config.val_fraction > 0) train = split_validation(train, config.val_fraction, config.seed).train;
+  std::shared_ptr<const Dataset> train = load_split(settings, Split::kTrain);
   if (train->fingerprint() == box.dataset_fingerprint) return train;
   const std::string folder = settings.dataset().folder();
   throw DataError("data set " + config.dataset + (folder.empty() ? "" : " in " + folder) +

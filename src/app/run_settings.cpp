@@ -15,6 +15,8 @@
 namespace gradstep {
 namespace {
 
+constexpr size_t kMaxShownText = 24;  // of a value in the plan
+
 BoundFlag name_flag(const char* key, const char* help, const char* group, std::string& value,
                     const std::vector<std::string>& names) {
   Flags flags;
@@ -183,6 +185,17 @@ void RunSettings::validate() const {
                       (of_model ? config.model : config.dataset) + "; leave it out");
   }
   gradstep::validate(config);
+}
+
+std::string RunSettings::model_options() const {
+  std::string text;
+  for (const Known& known : known_) {
+    if (!contains(known.models, config.model)) continue;
+    const std::string value = to_utf8(known.flag.get());
+    if (value.empty() || value.size() > kMaxShownText || value.find('/') != std::string::npos) continue;
+    text += (text.empty() ? "" : ", ") + known.flag.info.key + " " + value;
+  }
+  return text;
 }
 
 Settings RunSettings::texts(const std::map<std::string, std::string>& settled) const {
