@@ -272,7 +272,8 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   if (config.precision != "auto") precision = parse_precision(config.precision);
   if (config.matmul != "auto") matmul = parse_matmul(config.matmul);
   const PrecisionChoice choice = settle_precision(
-      job.task, train, largest_micro_batch(config.batch_size, sampler, world.size()), precision, matmul);
+      job.task, train, largest_micro_batch(job.task, config.batch_size, sampler, world.size()), precision,
+      matmul);
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 
