@@ -1,6 +1,6 @@
 // Fuzz target: metrics.jsonl of two runs, as verify-resume compares them: the input is cut in two at its
 // first zero byte.
-#include "app/compare_rows.h"
+#include "commands/compare_rows.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -1,14 +1,29 @@
 // What App::run() works with: the program's name, its recipes and its own commands.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "app/catalog.h"
-#include "app/command_info.h"
 #include "gradstep/app/app.h"
+#include "gradstep/config/flags.h"
 
 namespace gradstep {
+
+struct Arguments;
+
+struct CommandInfo {
+  std::string name{};        // two words where several go under one name: "ckpt ls"
+  std::string summary{};     // one line, for the list of subcommands
+  std::string positional{};  // "MODEL", or several: "PATH FILE"; empty: takes none
+  std::string positional_help{};
+  std::string rest{};  // "TRAIN-FLAGS": words after "--", taken as they are; empty: takes none
+  std::vector<FlagInfo> flags{};
+  std::vector<std::string> examples{};
+  // Returns the exit code. `quiet`: --quiet was given before the name of the command.
+  std::function<int(const Arguments& arguments, bool quiet)> run{};
+};
 
 // A command that only this program has, such as gradstep's fetch.
 struct ExtraCommand {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "app/command_info.h"
 #include "app/program.h"
 #include "base/utf8.h"
+#include "config/config_file.h"
 #include "config/flag_table.h"
 #include "config/train_flags.h"
 #include "gradstep/base/error.h"
@@ -14,6 +14,8 @@
 
 namespace gradstep {
 namespace {
+
+constexpr size_t kMaxShownText = 24;  // of a value in the plan
 
 BoundFlag name_flag(const char* key, const char* help, const char* group, std::string& value,
                     const std::vector<std::string>& names) {
@@ -32,12 +34,11 @@ std::vector<std::string> names_of(const FlagInfo& flag) {
   return names;
 }
 
-// Flags that are no settings of a run: those of the commands that take a recipe's flags too. Also the keys
-// under which files name the recipes, which a program without a choice has as no flags.
+// Names of flags that are no settings of a run, but belong to commands that take a recipe's flags too. Also
+// the keys under which files name the recipes, which a program without a choice has as no flags.
 bool is_reserved(const std::string& name) {
-  const auto has_name = [&](const auto& flag) { return contains(names_of(flag.info), name); };
-  return name == "help" || name == "dataset" || name == "model" || contains(names_of(config_flag()), name) ||
-         std::ranges::any_of(eval_flags(), has_name) || std::ranges::any_of(replay_flags(), has_name);
+  return contains({"help", "dataset", "model", "predictions", "json"}, name) ||
+         contains(names_of(config_flag()), name);
 }
 
 }  // namespace
@@ -183,6 +184,17 @@ void RunSettings::validate() const {
                       (of_model ? config.model : config.dataset) + "; leave it out");
   }
   gradstep::validate(config);
+}
+
+std::string RunSettings::model_options() const {
+  std::string text;
+  for (const Known& known : known_) {
+    if (!contains(known.models, config.model)) continue;
+    const std::string value = to_utf8(known.flag.get());
+    if (value.empty() || value.size() > kMaxShownText || value.find('/') != std::string::npos) continue;
+    text += (text.empty() ? "" : ", ") + known.flag.info.key + " " + value;
+  }
+  return text;
 }
 
 Settings RunSettings::texts(const std::map<std::string, std::string>& settled) const {

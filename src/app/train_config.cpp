@@ -25,9 +25,9 @@ struct FromEnvironment {
   std::vector<std::string> warnings;
 };
 
-FromEnvironment read_environment(const Environment& environment) {
+FromEnvironment read_environment(const Environment& environment, std::vector<FlagInfo> flags) {
   FromEnvironment result;
-  const std::vector<FlagInfo>& flags = command("train").flags;
+  flags.push_back(config_flag());
   std::vector<std::string> known;
   std::vector<std::pair<std::string, const FlagInfo*>> by_name;
   for (const FlagInfo& flag : flags) {
@@ -57,11 +57,11 @@ FromEnvironment read_environment(const Environment& environment) {
 }
 
 // All settings given, the winning ones last.
-std::vector<GivenSetting> collect(const Arguments& arguments, const FromEnvironment& environment,
+std::vector<GivenSetting> collect(const GivenFlags& given, const FromEnvironment& environment,
                                   const std::vector<FlagInfo>& keys) {
   std::optional<std::string> config_path = environment.config_path;
   std::vector<GivenSetting> from_flags;
-  for (const auto& [key, text] : arguments.flags) {
+  for (const auto& [key, text] : given) {
     if (key == config_flag().key) {
       config_path = text;
     } else {
@@ -100,14 +100,12 @@ Environment gradstep_environment() {
   return result;
 }
 
-std::vector<std::string> resolve_train_settings(const Arguments& arguments, const Environment& environment,
+std::vector<std::string> resolve_train_settings(const GivenFlags& given, const Environment& environment,
                                                 RunSettings& settings) {
-  const FromEnvironment from_environment = read_environment(environment);
-  const std::vector<GivenSetting> all = collect(arguments, from_environment, settings.flags());
+  const FromEnvironment from_environment = read_environment(environment, settings.flags());
+  const std::vector<GivenSetting> all = collect(given, from_environment, settings.flags());
   for (const GivenSetting& each : all) settings.set(each.key, each.text, each.where);
   refuse_both(settings.config, all);
-  RunConfig& config = settings.config;
-  if (!config.epochs && !config.max_steps && config.max_time == 0) config.epochs = 1;
   settings.validate();
   return from_environment.warnings;
 }

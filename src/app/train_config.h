@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/arguments.h"
 #include "app/run_settings.h"
 
 namespace gradstep {
@@ -16,10 +15,12 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 // Those of this process that begin with GRADSTEP_.
 [[nodiscard]] Environment gradstep_environment();
 
-// Sets all that was given, and validates it; epochs is set where max_steps is not. Returns warnings, one line
-// each: unknown GRADSTEP_ variables. Throws ConfigError, one line that names the flag, variable or file and
-// line, the value and the cure.
-[[nodiscard]] std::vector<std::string> resolve_train_settings(const Arguments& arguments,
+// Flags of train as the user gave them: (key, text), each key once.
+using GivenFlags = std::vector<std::pair<std::string, std::string>>;
+
+// Sets all that was given, and validates it. Returns warnings, one line each: unknown GRADSTEP_ variables.
+// Throws ConfigError, one line that names the flag, variable or file and line, the value and the cure.
+[[nodiscard]] std::vector<std::string> resolve_train_settings(const GivenFlags& given,
                                                               const Environment& environment,
                                                               RunSettings& settings);
 

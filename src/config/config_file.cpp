@@ -82,6 +82,17 @@ std::string canonical_key(std::string key, const std::vector<FlagInfo>& flags, c
 
 }  // namespace
 
+const FlagInfo& config_flag() {
+  static const FlagInfo info{
+      .key = "config",
+      .group = "Output",
+      .short_name = 'c',
+      .metavar = "FILE.toml",
+      .help = "Take settings from this file: key = flag with _ for -. Flags and variables win.",
+      .default_text = "none"};
+  return info;
+}
+
 std::vector<GivenSetting> read_config_file(const std::string& path, const std::vector<FlagInfo>& flags) {
   std::vector<GivenSetting> settings;
   for (const auto& [name, node] : parse(path)) {

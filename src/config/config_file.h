@@ -15,6 +15,9 @@ struct GivenSetting {
   std::string where;  // "--batch-size", "GRADSTEP_BATCH_SIZE", "job.toml, line 3, column 14: batch_size"
 };
 
+// -c/--config of train, the only one of its flags that is no setting.
+[[nodiscard]] const FlagInfo& config_flag();
+
 // Keys are those of `flags`, or their aliases, with _ or -. Throws ConfigError with file, line and column for
 // a file that cannot be read or is not TOML, a table, an array, a date, an unknown key (naming the nearest),
 // and a key given twice.

@@ -1,7 +1,7 @@
 // gradstep fetch: its flags, and the way to the downloader.
-#include "app/arguments.h"
 #include "app/program.h"
-#include "app/terminal.h"
+#include "commands/arguments.h"
+#include "commands/terminal.h"
 #include "config/flag_table.h"
 #include "download/fetch.h"
 #include "download/fetch_list.h"

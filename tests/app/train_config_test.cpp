@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "commands/arguments.h"
 #include "gradstep/base/error.h"
 #include "support/gradstep_program.h"
 
@@ -47,7 +48,8 @@ class TrainSettingsTest : public ::testing::Test {
   [[nodiscard]] static Resolved resolved(const Words& words, const Environment& environment = {}) {
     RunSettings settings(program().catalog);
     Resolved result;
-    result.warnings = resolve_train_settings(parse_arguments(command("train"), words), environment, settings);
+    result.warnings =
+        resolve_train_settings(parse_arguments(command("train"), words).flags, environment, settings);
     static_cast<RunConfig&>(result) = settings.config;
     for (const Setting& setting : settings.texts({})) result.texts[setting.key] = setting.text;
     result.hidden = std::stoll(result.texts.at("hidden"));
@@ -96,9 +98,9 @@ TEST_F(TrainSettingsTest, ASwitchOfTheFileCanBeTakenBack) {
   EXPECT_FALSE(resolved({"-c", path, "--nesterov=false"}, {{"GRADSTEP_NESTEROV", "1"}}).nesterov);
 }
 
-TEST_F(TrainSettingsTest, OneEpochWhereNoLengthIsGiven) {
-  EXPECT_EQ(resolved({}).epochs, 1);
-  EXPECT_EQ(resolved({"--epochs", "none"}).epochs, 1);
+TEST_F(TrainSettingsTest, ALengthThatIsNotGivenStaysOpen) {
+  EXPECT_EQ(resolved({}).epochs, std::nullopt);
+  EXPECT_THAT(resolved({}).toml, HasSubstr("epochs = \"none\"\n"));
   EXPECT_EQ(resolved({"--max-steps", "200"}).epochs, std::nullopt);
   EXPECT_EQ(resolved({"--max-steps", "200", "--epochs", "3"}).epochs, 3);
 }

@@ -46,7 +46,8 @@ class Includes(unittest.TestCase):
             "checkpoint": ["report", "step"],
             "incident": ["checkpoint"],
             "app": ["config", "run"],
-            "program": ["app", "download"],
+            "commands": ["app"],
+            "program": ["commands", "download"],
         }
         for room, others in below.items():
             for other in others:

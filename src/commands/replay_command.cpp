@@ -1,0 +1,57 @@
+// Puts together what a black box records: model, data, threads, matrix products.
+#include "commands/replay_command.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "app/make_job.h"
+#include "app/saved_run.h"
+#include "commands/terminal.h"
+#include "gradstep/base/error.h"
+#include "incident/black_box.h"
+
+namespace gradstep {
+namespace {
+
+bool takes_folder(const RunSettings& settings) {
+  const std::vector<FlagInfo> flags = settings.data_flags();
+  return std::ranges::find(flags, "data_dir", &FlagInfo::key) != flags.end();
+}
+
+// The part that the run trained on.
+std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const BlackBox& box) {
+  const RunConfig& config = settings.config;
+  std::shared_ptr<const Dataset> train = load_split(settings, Split::kTrain);
+  if (train->fingerprint() == box.dataset_fingerprint) return train;
+  const std::string folder = settings.dataset().folder();
+  throw DataError("data set " + config.dataset + (folder.empty() ? "" : " in " + folder) +
+                  ": its samples are not those of the run (fingerprint " + train->fingerprint() +
+                  ", recorded " + box.dataset_fingerprint + "); give the data of the run" +
+                  (takes_folder(settings) ? " with --data-dir" : ""));
+}
+
+}  // namespace
+
+int run_replay(const ReplayOptions& options) {
+  BlackBox box = read_black_box(options.path);
+  std::map<std::string, std::string> recorded = box.info.settings;
+  recorded.insert(box.settings.begin(), box.settings.end());
+  const std::unique_ptr<RunSettings> settings = restore_settings(options.path, recorded, options.data);
+  RunConfig& config = settings->config;
+  if (!options.device.empty()) config.device = options.device;
+  if (options.threads >= 0) config.threads = options.threads;
+  const c10::Device device = configure_process(process_options(config));
+  if (box.matmul == Matmul::kTorch || has_onednn()) use_matmul(box.matmul);
+  const std::shared_ptr<const Dataset> train = open_data(*settings, box);
+  const Task task = build_task(options.path, {box.info, box.model}, *settings, train->spec());
+  task.module->to(device);
+  const Examination again = replay(box, task, *train);
+  const RecordComparison verdict = compare_with_recorded(box, again);
+  box.modules = again.modules;
+  box.first_non_finite = again.first_non_finite;
+  write_stdout(format_norm_table(box) + "\n" + verdict.text + "\n");
+  return static_cast<int>(verdict.same ? ExitCode::kOk : ExitCode::kUnexpected);
+}
+
+}  // namespace gradstep
