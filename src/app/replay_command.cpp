@@ -32,13 +32,24 @@ std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const Blac
                   (takes_folder(settings) ? " with --data-dir" : ""));
 }
 
+// What the box recorded, but for the options of steps: a replay makes none, and the program may have put a
+// schedule or an optimizer of its own in their place, which no flag takes.
+std::map<std::string, std::string> recorded_settings(const BlackBox& box) {
+  std::map<std::string, std::string> recorded = box.info.settings;
+  const Settings of_steps = settings_of(Job{});
+  for (const auto& [key, text] : box.settings) {
+    if (key == "seed" || std::ranges::find(of_steps, key, &Setting::key) == of_steps.end())
+      recorded.emplace(key, text);
+  }
+  return recorded;
+}
+
 }  // namespace
 
 int run_replay(const ReplayOptions& options) {
   BlackBox box = read_black_box(options.path);
-  std::map<std::string, std::string> recorded = box.info.settings;
-  recorded.insert(box.settings.begin(), box.settings.end());
-  const std::unique_ptr<RunSettings> settings = restore_settings(options.path, recorded, options.data);
+  const std::unique_ptr<RunSettings> settings =
+      restore_settings(options.path, recorded_settings(box), options.data);
   RunConfig& config = settings->config;
   if (!options.device.empty()) config.device = options.device;
   if (options.threads >= 0) config.threads = options.threads;
