@@ -35,13 +35,18 @@ class FaultyRecipe final : public Recipe {
       std::ifstream in(file_, std::ios::binary);
       const std::string text(std::istreambuf_iterator<char>(in), {});
     }
-    const at::Tensor x = at::arange(8, at::kFloat).view({8, 1});
-    return {std::make_shared<TensorDataset>(DatasetSpec{.name = "line", .input_shape = {1}}, x, x), nullptr};
+    const auto line = [](int64_t size) {
+      const at::Tensor x = at::arange(size, at::kFloat).view({size, 1});
+      return std::make_shared<TensorDataset>(DatasetSpec{.name = "line", .input_shape = {1}}, x, x);
+    };
+    return {line(train_size), test_size < 0 ? nullptr : line(test_size)};
   }
   Task task(const DatasetSpec& /*spec*/) override { return regression_task(make()); }
 
   inline static std::function<torch::nn::Sequential()> make;
   inline static bool reads_file = false;
+  inline static int64_t train_size = 8;
+  inline static int64_t test_size = -1;  // none
 
  private:
   std::string file_;
@@ -54,6 +59,8 @@ class RecipeFaults : public ::testing::Test {
     set_program(AppAccess::program(app_));
     FaultyRecipe::make = [] { return torch::nn::Sequential(torch::nn::Linear(1, 1)); };
     FaultyRecipe::reads_file = false;
+    FaultyRecipe::train_size = 8;
+    FaultyRecipe::test_size = -1;
   }
   ~RecipeFaults() override { set_program(AppAccess::program(gradstep_under_test())); }
 
@@ -117,6 +124,23 @@ TEST_F(RecipeFaults, AFileThatItCannotReadIsAnErrorOfTheData) {
   Start folder = settings();
   folder.set("file", out_.path(), "--file");
   EXPECT_THAT(refusal<DataError>(folder), AllOf(HasSubstr("data set model: "), HasSubstr("Is a directory")));
+}
+
+TEST_F(RecipeFaults, APartOfTheDataWithoutSamplesIsAnErrorOfTheData) {
+  FaultyRecipe::test_size = 0;
+  EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its test part has no samples"));
+  FaultyRecipe::train_size = 0;
+  EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its training part has no samples"));
+}
+
+TEST_F(RecipeFaults, WhatItThrowsIsNamedByItsFunction) {
+  FaultyRecipe::make = []() -> torch::nn::Sequential { throw std::runtime_error("no weights"); };
+  EXPECT_THAT(refusal<Error>(settings()),
+              HasSubstr("task() of model 'model' threw an exception: no weights"));
+  FaultyRecipe::make = []() -> torch::nn::Sequential { throw 42; };
+  EXPECT_THAT(refusal<Error>(settings()), HasSubstr("task() of model 'model' threw something"));
+  FaultyRecipe::make = []() -> torch::nn::Sequential { throw DataError("speaks for itself"); };
+  EXPECT_THAT(refusal<DataError>(settings()), ::testing::StartsWith("speaks for itself"));
 }
 
 TEST_F(RecipeFaults, FlagsThatNoFileOfARunCouldHoldAreErrorsOfTheProgram) {
