@@ -44,16 +44,22 @@ int main(int argc, char** argv) {
       checkpointer.save(state);        // waits for the copy only
     };
 
+    const auto check_saves = [&] {
+      for (const gradstep::SaveOutcome& outcome : checkpointer.outcomes()) {
+        if (!outcome.error.empty()) throw gradstep::CheckpointError(outcome.error);
+      }
+    };
+
     const int64_t end = std::min(kUpdates, engine.counters().updates + updates_of_this_start);
     while (engine.counters().updates < end) {
       const gradstep::StepReport report = engine.step(loader.next());
-      if (report.update % 20 == 0) save();
+      if (report.diverged) throw gradstep::Diverged("not finite, first in " + report.first_non_finite);
+      if (!report.skipped() && report.update % 20 == 0) save();
+      check_saves();
     }
     if (engine.counters().updates % 20 != 0) save();
     checkpointer.wait();
-    for (const gradstep::SaveOutcome& outcome : checkpointer.outcomes()) {
-      if (!outcome.error.empty()) throw gradstep::CheckpointError(outcome.error);
-    }
+    check_saves();
     const double sum = net->parameters().front().to(torch::kDouble).sum().item<double>();
     std::printf("update %d  sum of the first weights %.17g\n", static_cast<int>(engine.counters().updates),
                 sum);
@@ -61,5 +67,8 @@ int main(int argc, char** argv) {
   } catch (const gradstep::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {  // such as a full disk
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(gradstep::ExitCode::kUnexpected);
   }
 }

@@ -45,7 +45,10 @@ struct ByteRecipe : gradstep::Recipe {
     const int64_t split = n - std::max<int64_t>(n / 10, 1);
     const auto part = [&](int64_t begin, int64_t end) {
       return std::make_shared<gradstep::TensorDataset>(
-          gradstep::DatasetSpec{.name = "bytes", .input_shape = {seq}, .vocab_size = 256},
+          gradstep::DatasetSpec{.name = "bytes",
+                                .input_shape = {seq},
+                                .kind = gradstep::SampleKind::kTokens,
+                                .vocab_size = 256},
           inputs.slice(0, begin, end).contiguous(), targets.slice(0, begin, end).contiguous());
     };
     return {part(0, split), part(split, n)};

@@ -44,5 +44,8 @@ int main(int argc, char** argv) {
   } catch (const gradstep::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {  // such as a full disk
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(gradstep::ExitCode::kUnexpected);
   }
 }

@@ -13,6 +13,8 @@
 #include "incident/black_box.h"
 #include "incident/black_box_json.h"
 #include "io/hash.h"
+#include "report/event_file.h"
+#include "report/protobuf.h"
 #include "support/archives.h"
 #include "support/full_state.h"
 #include "support/gradstep_program.h"
@@ -96,6 +98,23 @@ void add_texts(Seeds& seeds) {
   seeds.add("rows", rows + std::string(1, '\0') + rows);
 }
 
+void add_events(Seeds& seeds) {
+  ProtoWriter value, summary, event;
+  value.bytes(1, "val/loss");
+  value.real(2, 0.5F);
+  summary.bytes(1, value.message());
+  event.real(1, 1.5);
+  event.integer(2, 7);
+  event.bytes(5, summary.message());
+  seeds.add("event_file", event.message());
+  const std::string folder = std::filesystem::temp_directory_path() / ("events-" + std::to_string(getpid()));
+  EventFile file(folder);
+  file.append(event.message());
+  file.flush();
+  for (const std::string& path : event_files(folder)) seeds.add("event_file", bytes_of(path));
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace gradstep
 
@@ -105,5 +124,6 @@ int main(int argc, char** argv) {
   gradstep::add_safetensors(seeds);
   gradstep::add_data(seeds);
   gradstep::add_texts(seeds);
+  gradstep::add_events(seeds);
   return 0;
 }

@@ -11,8 +11,8 @@
 #include "app/ckpt_path.h"
 #include "app/spell_flags.h"
 #include "app/terminal.h"
-#include "base/number_text.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/number_json.h"
 #include "gradstep/base/error.h"
 #include "report/format.h"
 
@@ -81,16 +81,23 @@ std::string marks(const Entry& entry) {
   return entry.latest ? "latest" : entry.best ? "best" : "";
 }
 
-// The metric of the column beside the loss: that by which the run chooses its best.
+// The metric of the column beside the loss: that by which the run chooses its best, or the first one of its
+// task. Empty: there is none.
 std::string metric_of(const std::vector<Entry>& entries) {
+  std::string first;
   for (const Entry& entry : entries) {
-    if (entry.state && entry.state->best_metric != "val_loss") return entry.state->best_metric;
+    if (!entry.state) continue;
+    if (entry.state->best_metric != "val_loss") return entry.state->best_metric;
+    const std::optional<EvalRow>& eval = entry.state->last_eval;
+    if (first.empty() && eval && !eval->metrics.empty()) first = "val_" + eval->metrics.front().name;
   }
-  return "val_acc";
+  return first;
 }
 
 std::vector<std::string> cells(const Entry& entry, const std::string& metric) {
-  std::vector<std::string> row{name_of(entry.path), "-", "-", "-", "-", "-"};
+  std::vector<std::string> row{name_of(entry.path), "-", "-", "-"};
+  std::string value = "-";
+  std::string loss = "-";
   if (entry.state) {
     const TrainState& state = *entry.state;
     row[1] = std::to_string(state.engine.counters.updates);
@@ -98,10 +105,12 @@ std::vector<std::string> cells(const Entry& entry, const std::string& metric) {
     row[2] = std::to_string(state.next.epoch);
     row[3] = std::to_string(state.engine.counters.skipped_total);
     if (state.last_eval) {
-      if (const std::optional<double> value = state.last_eval->value(metric)) row[4] = fixed_text(*value, 4);
-      row[5] = fixed_text(state.last_eval->val_loss, 4);
+      if (const auto number = state.last_eval->value(metric)) value = fixed_text(*number, 4);
+      loss = fixed_text(state.last_eval->val_loss, 4);
     }
   }
+  if (!metric.empty()) row.push_back(value);
+  row.push_back(loss);
   row.push_back(bytes_text(static_cast<int64_t>(entry.bytes)));
   row.push_back(time_text(entry.written, "%Y-%m-%d %H:%M:%S", /*utc=*/false));
   row.push_back(marks(entry));
@@ -110,8 +119,10 @@ std::vector<std::string> cells(const Entry& entry, const std::string& metric) {
 
 std::string table_text(const std::vector<Entry>& entries) {
   const std::string metric = metric_of(entries);
-  std::vector<std::vector<std::string>> rows{
-      {"checkpoint", "update", "epoch", "skipped", metric, "val_loss", "size", "written", ""}};
+  std::vector<std::string> head{"checkpoint", "update", "epoch", "skipped"};
+  if (!metric.empty()) head.push_back(metric);
+  for (const char* name : {"val_loss", "size", "written", ""}) head.emplace_back(name);
+  std::vector<std::vector<std::string>> rows{std::move(head)};
   for (const Entry& entry : entries) rows.push_back(cells(entry, metric));
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
@@ -124,12 +135,6 @@ std::string table_text(const std::vector<Entry>& entries) {
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
-}
-
-// As the rows of metrics.jsonl have them.
-Json number_json(double value) {
-  const std::string_view text = not_finite_text(value);
-  return text.empty() ? Json(value) : Json(text);
 }
 
 Json entry_json(const Entry& entry) {

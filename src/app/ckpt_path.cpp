@@ -6,7 +6,6 @@
 
 #include "app/terminal.h"
 #include "checkpoint/checkpoint_files.h"
-#include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -29,16 +28,10 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-bool is_checkpoint(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) &&
-         (is_named_checkpoint(path) || fs::exists(fs::path(path) / kManifestName, ignored));
-}
-
 std::vector<std::string> checkpoints_at(const std::string& path) {
-  if (is_checkpoint(path)) return {path};
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) refuse(path);
+  if (is_checkpoint(path)) return {path};
   std::vector<std::string> paths;
   const std::string run = run_of(path).string();
   for (const int64_t update : list_checkpoints(run)) {
@@ -49,9 +42,9 @@ std::vector<std::string> checkpoints_at(const std::string& path) {
 }
 
 FoundCheckpoint load_checkpoint_at(const std::string& path) {
-  if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) refuse(path);
+  if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
   std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
   if (!found) refuse(path);
   return *std::move(found);

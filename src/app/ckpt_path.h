@@ -8,9 +8,6 @@
 
 namespace gradstep {
 
-// A damaged one may have lost its manifest, a copy its name.
-[[nodiscard]] bool is_checkpoint(const std::string& path);
-
 // Paths of all checkpoints of the run, oldest first, or of the one that `path` is; at least one. Throws
 // CheckpointError if there is none.
 [[nodiscard]] std::vector<std::string> checkpoints_at(const std::string& path);

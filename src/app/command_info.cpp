@@ -221,17 +221,6 @@ std::vector<std::string> positional_names(const CommandInfo& command) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-namespace {
-const Program* current = nullptr;
-}
-
-void set_program(const Program& program) { current = &program; }
-
-const Program& program() {
-  if (current == nullptr) throw std::logic_error("no program is set");
-  return *current;
-}
-
 const std::vector<CommandInfo>& commands() {
   static const std::vector<CommandInfo> all = make_commands();
   return all;

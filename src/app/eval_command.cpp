@@ -8,10 +8,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/ckpt_path.h"
 #include "app/make_job.h"
 #include "app/saved_run.h"
 #include "app/terminal.h"
+#include "checkpoint/checkpoint_files.h"
+#include "checkpoint/number_json.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/model_file.h"
 #include "gradstep/run/evaluator.h"
@@ -42,12 +43,10 @@ struct Source {
 
 Source open_data(const RunSettings& settings) {
   const RunConfig& config = settings.config;
-  Source source{.data = {}, .name = config.dataset, .folder = {}, .part = eval_part_name(config)};
-  if (config.val_fraction > 0) {
-    source.data = split_validation(load_train(settings), config.val_fraction, config.seed).eval;
-  } else {
-    source.data = load_part(settings, Split::kEval);
-  }
+  Source source{.data = load_split(settings, Split::kEval),
+                .name = config.dataset,
+                .folder = {},
+                .part = eval_part_name(config)};
   if (!source.data) {
     throw DataError("data set " + config.dataset +
                     ": has no test part to evaluate on; train with --val-fraction, or give other data");
@@ -56,21 +55,22 @@ Source open_data(const RunSettings& settings) {
   return source;
 }
 
-// The recorded shape is what the model was built for.
+// What was recorded of the data is what the model was built for.
 void check_fit(const ModelInfo& info, const Source& source, const std::string& path) {
   const DatasetSpec& spec = source.data->spec();
   const auto differs = [&](const char* key, const std::string& now) {
     const auto found = info.settings.find(key);
     return found != info.settings.end() && found->second != now;
   };
-  if (!differs("input_shape", shape_text(spec.input_shape)) &&
-      !differs("num_classes", std::to_string(spec.num_classes))) {
+  if (!differs("input_shape", input_shape_text(spec.input_shape)) &&
+      !differs("num_classes", std::to_string(spec.num_classes)) &&
+      !differs("vocab_size", std::to_string(spec.vocab_size))) {
     return;
   }
-  throw ConfigError("--dataset " + source.name + ": its " +
-                    (spec.kind == SampleKind::kImages ? "pictures" : "samples") +
-                    " or classes are not those that " + path + " was trained on (" +
-                    info.settings.at("dataset") + "); choose a data set of the same shape");
+  throw ConfigError("--dataset " + source.name + ": its " + samples_text(spec.kind) + " or " +
+                    (spec.kind == SampleKind::kTokens ? "vocabulary" : "classes") + " are not those that " +
+                    path + " was trained on (" + info.settings.at("dataset") +
+                    "); choose a data set of the same shape");
 }
 
 // One line a sample: number, target, prediction and its probability.
@@ -96,6 +96,21 @@ class PredictionTable {
   std::string text_ = "sample,target,prediction,probability\n";
 };
 
+// The table of classification_task(): its sums are counts. Its keys in the JSON are older than other tables.
+bool is_accuracy_of_classes(const MetricTable& table) {
+  return table.name == "accuracy" && table.rows_of == "class";
+}
+
+nlohmann::ordered_json table_json(const MetricTable& table) {
+  nlohmann::ordered_json json{{"rows", table.rows_of}};
+  for (size_t i = 0; i < table.sums.size(); ++i) {
+    json["sums"].push_back(number_json(table.sums[i]));
+    json["weights"].push_back(number_json(table.weights[i]));
+    json["values"].push_back(number_json(table.values[i]));
+  }
+  return json;
+}
+
 void print_json(const EvalResult& result, const Source& source, Precision precision,
                 const std::string& path) {
   nlohmann::ordered_json json{{"model", path},
@@ -103,12 +118,16 @@ void print_json(const EvalResult& result, const Source& source, Precision precis
                               {"part", source.part},
                               {"precision", to_string(precision)},
                               {"samples", result.samples},
-                              {"val_loss", result.loss}};
-  for (const MetricValue& metric : result.metrics) json["val_" + metric.name] = metric.value;
+                              {"val_loss", number_json(result.loss)}};
+  for (const MetricValue& metric : result.metrics) json["val_" + metric.name] = number_json(metric.value);
   for (const MetricTable& table : result.tables) {
-    for (size_t i = 0; i < table.sums.size(); ++i) {
-      json[table.rows_of + "_samples"].push_back(std::llround(table.weights[i]));
-      json[table.rows_of + "_hits"].push_back(std::llround(table.sums[i]));
+    if (is_accuracy_of_classes(table)) {
+      for (size_t i = 0; i < table.sums.size(); ++i) {
+        json["class_samples"].push_back(std::llround(table.weights[i]));
+        json["class_hits"].push_back(std::llround(table.sums[i]));
+      }
+    } else {
+      json["tables"][table.name] = table_json(table);
     }
   }
   // Dumped without throwing on a path that is not UTF-8.

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error_text.h"
+#include "base/exit_code_of.h"
 #include "base/out_of_memory.h"
 #include "base/utf8.h"
 #include "gradstep/base/error.h"
@@ -48,18 +49,6 @@ Failure out_of_memory() {
       "out of memory; free some, raise --memory-limit, lower --batch-size (and raise --grad-accum-steps to "
       "keep the update as it is), or take smaller data or a smaller model",
       static_cast<int>(ExitCode::kOutOfMemory)};
-}
-
-bool is_about_files(const std::error_code& code) {
-  if (code.category() != std::generic_category() && code.category() != std::system_category()) return false;
-  switch (code.value()) {
-    case EAGAIN:  // no further thread
-    case EINVAL:
-    case EPIPE:
-      return false;
-    default:
-      return true;
-  }
 }
 
 std::string cure(const std::error_code& code) {

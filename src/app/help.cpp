@@ -17,7 +17,10 @@ constexpr ExitCodeLine kExitCodes[] = {
     {"0", "done, or ended as asked by --max-time or --stop-after, checkpoint and model saved"},
     {"1", "unexpected error, a fault of gradstep; ckpt diff, verify-resume: something differs"},
     {"2", "a flag, the config file or the output folder cannot be used"},
-    {"3", "diverged: too many updates in a row were not finite"},
+    {"3",
+     "numbers went wrong: too many updates in a row were not finite, weights are not finite, or a policy "
+     "such as "
+     "--on-nonfinite or --on-spike ended the run"},
     {"4", "no usable checkpoint or model file, or none can be written"},
     {"5", "the data set is missing or broken"},
     {"6", "out of memory"},
@@ -29,8 +32,7 @@ constexpr size_t kFlagColumn = 32;
 constexpr size_t kCommandColumn = 17;
 constexpr char kWords[] =
     "An update is one optimizer step. A window is all the samples of one update; a micro-batch is the part "
-    "of "
-    "it that goes through the model at once.";
+    "of it that goes through the model at once.";
 constexpr char kPrecedence[] =
     "A flag wins over its environment variable GRADSTEP_<FLAG> (GRADSTEP_BATCH_SIZE=64), the variable over "
     "the config file (batch_size = 64), and the file over the default. --nesterov=false turns a switch off.";

@@ -25,10 +25,9 @@ namespace {
 void check_fit(const std::string& name, const DatasetPair& data) {
   const std::vector<int64_t>& wanted = data.train->spec().input_shape;
   if (!data.eval || data.eval->spec().input_shape == wanted) return;
-  throw DataError("data set " + name + ": expected test " +
-                  (data.train->spec().kind == SampleKind::kImages ? "pictures" : "samples") + " of " +
-                  shape_text(wanted) + " as in the training set, found " +
-                  shape_text(data.eval->spec().input_shape) +
+  throw DataError("data set " + name + ": expected test " + samples_text(data.train->spec().kind) + " of " +
+                  input_shape_text(wanted) + " as in the training set, found " +
+                  input_shape_text(data.eval->spec().input_shape) +
                   "; fetch all files again or correct the folder");
 }
 
@@ -83,7 +82,7 @@ PrecisionChoice settle_precision(const Task& task, const Dataset& train, int64_t
 
 std::map<std::string, std::string> model_settings(const RunSettings& settings, const DatasetSpec& spec) {
   std::map<std::string, std::string> texts = settings.rebuilding();
-  texts["input_shape"] = shape_text(spec.input_shape);
+  texts["input_shape"] = input_shape_text(spec.input_shape);
   if (spec.num_classes > 0) texts["num_classes"] = std::to_string(spec.num_classes);
   if (spec.vocab_size > 0) texts["vocab_size"] = std::to_string(spec.vocab_size);
   if (const std::string folder = settings.dataset().folder(); !folder.empty()) texts["data_dir"] = folder;
@@ -117,14 +116,61 @@ void adjust(ModelRecipe& recipe, Job& job) {
   }
 }
 
-std::string or_name(const std::string& text, const std::string& name) { return text.empty() ? name : text; }
+// Throws DataError if the recipe cannot read a file, and for a part without samples.
+std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split split) {
+  const std::string subject = "data set " + settings.config.dataset + ": ";
+  try {
+    std::shared_ptr<const Dataset> part = settings.dataset().load(split);
+    if (!part || part->size() > 0) return part;
+  } catch (const std::system_error& error) {  // of files that the recipe reads
+    if (error.code() == std::errc::not_enough_memory) throw;
+    throw DataError(subject + one_line(error) + "; give data that can be read");
+  }
+  throw DataError(subject + "its " + (split == Split::kTrain ? "training" : "test") +
+                  " part has no samples; give data with some, or correct its recipe");
+}
+
+// Before anything is split off.
+std::shared_ptr<const Dataset> load_whole_train(const RunSettings& settings) {
+  std::shared_ptr<const Dataset> train = load_part(settings, Split::kTrain);
+  if (train) return train;
+  throw DataError("data set " + settings.config.dataset + ": has no training part; correct its recipe");
+}
+
+// Both parts, if the evaluation part is split off the training part.
+std::optional<DatasetPair> split_off(const RunSettings& settings) {
+  const RunConfig& config = settings.config;
+  if (config.val_fraction == 0) return std::nullopt;
+  return split_validation(load_whole_train(settings), config.val_fraction, config.seed);
+}
+
+// The plan's words for the model: the recipe's own, or its name with its options.
+std::string model_text(const RunSettings& settings, const DatasetSpec& spec) {
+  std::string text = settings.model().describe(spec);
+  if (!text.empty()) return text;
+  text = settings.config.model;
+  if (const std::string options = settings.model_options(); !options.empty()) text += ", " + options;
+  return text;
+}
 
 }  // namespace
 
-std::string shape_text(const std::vector<int64_t>& shape) {
+std::string input_shape_text(const std::vector<int64_t>& shape) {
   std::string text;
   for (const int64_t size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
   return text;
+}
+
+std::string samples_text(SampleKind kind) {
+  switch (kind) {
+    case SampleKind::kImages:
+      return "pictures";
+    case SampleKind::kTokens:
+      return "sequences";
+    case SampleKind::kOther:
+      break;
+  }
+  return "samples";
 }
 
 ProcessOptions process_options(const RunConfig& config) {
@@ -157,36 +203,20 @@ EngineOptions engine_options(const RunConfig& config) {
                      .window = config.spike_window}};
 }
 
-std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split split) {
-  const std::string subject = "data set " + settings.config.dataset + ": ";
-  try {
-    std::shared_ptr<const Dataset> part = settings.dataset().load(split);
-    if (!part || part->size() > 0) return part;
-  } catch (const std::system_error& error) {  // of files that the recipe reads
-    if (error.code() == std::errc::not_enough_memory) throw;
-    throw DataError(subject + one_line(error) + "; give data that can be read");
-  }
-  throw DataError(subject + "its " + (split == Split::kTrain ? "training" : "test") +
-                  " part has no samples; give data with some, or correct its recipe");
-}
-
-std::shared_ptr<const Dataset> load_train(const RunSettings& settings) {
-  std::shared_ptr<const Dataset> train = load_part(settings, Split::kTrain);
-  if (train) return train;
-  throw DataError("data set " + settings.config.dataset + ": has no training part; correct its recipe");
+std::shared_ptr<const Dataset> load_split(const RunSettings& settings, Split split) {
+  const std::optional<DatasetPair> pair = split_off(settings);
+  if (split == Split::kTrain) return pair ? pair->train : load_whole_train(settings);
+  return pair ? pair->eval : load_part(settings, Split::kEval);
 }
 
 DatasetPair load_data(const RunSettings& settings) {
-  const RunConfig& config = settings.config;
-  if (config.val_fraction > 0) {
-    return split_validation(load_train(settings), config.val_fraction, config.seed);
-  }
+  if (std::optional<DatasetPair> pair = split_off(settings)) return *std::move(pair);
   // Both parts are unpacked at the same time.
   auto eval = std::async(std::launch::async, [&] { return load_part(settings, Split::kEval); });
   DatasetPair data;
-  data.train = load_train(settings);
+  data.train = load_whole_train(settings);
   data.eval = eval.get();
-  check_fit(config.dataset, data);
+  check_fit(settings.config.dataset, data);
   return data;
 }
 
@@ -245,7 +275,8 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   if (config.precision != "auto") precision = parse_precision(config.precision);
   if (config.matmul != "auto") matmul = parse_matmul(config.matmul);
   const PrecisionChoice choice = settle_precision(
-      job.task, train, largest_micro_batch(config.batch_size, sampler, world.size()), precision, matmul);
+      job.task, train, largest_micro_batch(job.task, config.batch_size, sampler, world.size()), precision,
+      matmul);
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 
@@ -266,7 +297,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   const std::string folder = settings.dataset().folder();
   job.names = {.dataset = config.dataset + (folder.empty() ? "" : " in " + folder),
                .eval_part = eval_part_name(config),
-               .model = or_name(settings.model().describe(train.spec()), config.model),
+               .model = model_text(settings, train.spec()),
                .precision_reason = choice.reason};
   // The number of threads changes the bits, so the number in use is recorded, not "all cores".
   std::map<std::string, std::string> recorded = prepared.settled;

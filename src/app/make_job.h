@@ -35,12 +35,12 @@ struct PreparedJob {
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);
 // The data that the settings name: training part and evaluation part. Throws DataError.
 [[nodiscard]] DatasetPair load_data(const RunSettings& settings);
-// Throws DataError if the recipe cannot read a file.
-[[nodiscard]] std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split split);
-// The training part before anything is split off. Throws DataError if the recipe gives none.
-[[nodiscard]] std::shared_ptr<const Dataset> load_train(const RunSettings& settings);
+// One of the two alone; null if there is nothing to evaluate on.
+[[nodiscard]] std::shared_ptr<const Dataset> load_split(const RunSettings& settings, Split split);
 // {28, 28} -> "28x28"
-[[nodiscard]] std::string shape_text(const std::vector<int64_t>& shape);
+[[nodiscard]] std::string input_shape_text(const std::vector<int64_t>& shape);
+// "pictures", "sequences" or "samples", for messages.
+[[nodiscard]] std::string samples_text(SampleKind kind);
 // "test set", or which part of the training set.
 [[nodiscard]] std::string eval_part_name(const RunConfig& config);
 

@@ -22,8 +22,7 @@ bool takes_folder(const RunSettings& settings) {
 // The part that the run trained on.
 std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const BlackBox& box) {
   const RunConfig& config = settings.config;
-  std::shared_ptr<const Dataset> train = load_train(settings);
-  if (config.val_fraction > 0) train = split_validation(train, config.val_fraction, config.seed).train;
+  std::shared_ptr<const Dataset> train = load_split(settings, Split::kTrain);
   if (train->fingerprint() == box.dataset_fingerprint) return train;
   const std::string folder = settings.dataset().folder();
   throw DataError("data set " + config.dataset + (folder.empty() ? "" : " in " + folder) +
@@ -32,14 +31,14 @@ std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const Blac
                   (takes_folder(settings) ? " with --data-dir" : ""));
 }
 
-// What the box recorded, but for the options of steps: a replay makes none, and the program may have put a
-// schedule or an optimizer of its own in their place, which no flag takes.
+// What the box recorded of data, model and process. A replay makes no step, and the program may have put a
+// schedule or an optimizer of its own in the place of the flags, which take no text of these.
 std::map<std::string, std::string> recorded_settings(const BlackBox& box) {
   std::map<std::string, std::string> recorded = box.info.settings;
-  const Settings of_steps = settings_of(Job{});
-  for (const auto& [key, text] : box.settings) {
-    if (key == "seed" || std::ranges::find(of_steps, key, &Setting::key) == of_steps.end())
-      recorded.emplace(key, text);
+  for (const char* key : {"data_dir", "val_fraction", "seed", "deterministic", "device", "threads", "workers",
+                          "memory_limit"}) {
+    const auto found = box.settings.find(key);
+    if (found != box.settings.end()) recorded.insert(*found);
   }
   return recorded;
 }

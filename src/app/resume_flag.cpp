@@ -49,10 +49,10 @@ std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
 std::string resume_folder(const std::string& resume, const std::string& output_dir) {
   if (!output_dir.empty() || !is_path(resume)) return output_dir;
   const fs::path path = normal_path(resume);
-  const fs::path run = run_of(path);
   // A checkpoint that was copied elsewhere belongs to no run; the start gets a folder of its own then.
-  if (is_named_checkpoint(path) && path.parent_path().filename() != "checkpoints") return {};
-  return run.string();
+  const bool in_run = is_named_checkpoint(path) && path.parent_path().filename() == "checkpoints";
+  if (is_checkpoint(path) && !in_run) return {};
+  return run_of(path).string();
 }
 
 OutputDir::Use output_dir_use(const std::string& resume, const std::string& output_dir) {
@@ -66,7 +66,7 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
   if (resume == "none") return std::nullopt;
   if (resume == "auto") return newest_or_none(output_dir);
   const fs::path path = normal_path(resume);
-  if (!is_named_checkpoint(path)) {
+  if (!is_checkpoint(path)) {
     std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
     if (found) return found;
     throw CheckpointError("`resume` " + resume +
@@ -76,7 +76,7 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
   FoundCheckpoint found{.path = path.string(), .state = read_checkpoint(path.string()), .broken = {}};
   if (!is_of_run(resume, output_dir)) return found;
   const std::vector<int64_t> all = list_checkpoints(output_dir);
-  if (!all.empty() && all.back() > *parse_checkpoint_name(path.filename().string())) {
+  if (!all.empty() && all.back() > found.state.engine.counters.updates) {
     throw ConfigError("`resume` " + resume + ": the run went on to " + checkpoint_name(all.back()) +
                       ", which would be lost; give another `output_dir`, or move the newer ones away");
   }

@@ -18,6 +18,20 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// Unlike StopSignals it leaves the handlers in place: a signal that comes while the process winds up changes
+// nothing any more.
+class Signals {
+ public:
+  Signals() { install_stop_signals(token_); }
+  ~Signals() { detach_stop_signals(); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  [[nodiscard]] StopToken& token() { return token_; }
+
+ private:
+  StopToken token_;
+};
+
 // Those of the arguments that are settings of the data, the choice of the data set first.
 std::vector<std::pair<std::string, std::string>> data_settings(const Arguments& arguments) {
   std::vector<std::pair<std::string, std::string>> found;
@@ -36,7 +50,7 @@ int command_train(const Arguments& arguments, bool quiet) {
   for (const std::string& warning : resolve_train_settings(arguments, gradstep_environment(), settings))
     write_warning(warning);
   settings.config.quiet = settings.config.quiet || quiet;
-  StopSignals signals;
+  Signals signals;
   return run_train(settings, signals.token());
 }
 
@@ -45,7 +59,7 @@ int command_eval(const Arguments& arguments, bool quiet) {
   options.model_path = required(command("eval"), arguments).front();
   options.data = data_settings(arguments);
   options.quiet = options.quiet || quiet;
-  StopSignals signals;
+  Signals signals;
   return run_eval(options, signals.token());
 }
 
@@ -88,7 +102,7 @@ int command_verify_resume(const Arguments& arguments, bool quiet) {
   VerifyResumeOptions options = options_from(arguments, verify_resume_flags());
   options.train_flags = arguments.rest;
   options.quiet = options.quiet || quiet;
-  StopSignals signals;
+  Signals signals;
   return run_verify_resume(options, signals.token());
 }
 

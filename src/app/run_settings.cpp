@@ -16,6 +16,8 @@
 namespace gradstep {
 namespace {
 
+constexpr size_t kMaxShownText = 24;  // of a value in the plan
+
 BoundFlag name_flag(const char* key, const char* help, const char* group, std::string& value,
                     const std::vector<std::string>& names) {
   Flags flags;
@@ -243,6 +245,18 @@ void RunSettings::validate() const {
     }
   }
   gradstep::validate(config);
+}
+
+std::string RunSettings::model_options() const {
+  std::string text;
+  for (const Known& known : known_) {
+    const auto owned = std::ranges::find(known.owners, config.model, &Owned::model);
+    if (owned == known.owners.end()) continue;
+    const std::string value = to_utf8(owned->flag.get());
+    if (value.empty() || value.size() > kMaxShownText || value.find('/') != std::string::npos) continue;
+    text += (text.empty() ? "" : ", ") + known.info().key + " " + value;
+  }
+  return text;
 }
 
 Settings RunSettings::texts(const std::map<std::string, std::string>& settled) const {

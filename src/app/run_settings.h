@@ -1,5 +1,5 @@
-// RunSettings: all that a user can set for a run, with the options of the chosen recipes. It keeps what the
-// user asked for; what the program settles is never written back into it.
+// RunSettings: all that a user can set for a run, with the options of the chosen recipes. Commands put what
+// the user asked for into it; what a run settles, such as the precision, is never written back.
 #pragma once
 
 #include <map>
@@ -40,6 +40,10 @@ class RunSettings {
   // The recipes that config.model and config.dataset name.
   [[nodiscard]] ModelRecipe& model() const { return recipes_.model(config.model); }
   [[nodiscard]] DataRecipe& dataset() const { return recipes_.dataset(config.dataset); }
+
+  // The options of the chosen model, or of the recipe that is model and data in one, with their values:
+  // "seq 64, width 64". Paths and long texts are left out.
+  [[nodiscard]] std::string model_options() const;
 
   // Every setting that applies, with texts of `settled` in place of its own.
   // Bytes that are not UTF-8, which no file of a run can hold, become U+FFFD.

@@ -40,9 +40,11 @@ std::unique_ptr<RunSettings> restore_settings(const std::string& file,
   const auto names_dataset = [](const auto& each) { return each.first == "dataset"; };
   const auto named = std::ranges::find_if(given, names_dataset);
   if (named != given.end()) {
-    // The recorded options and the validation part belong to the recorded data set.
-    if (named->second != dataset) texts.erase("data_dir");
-    texts.erase("val_fraction");
+    // The recorded folder and the validation part belong to the recorded data set.
+    if (named->second != dataset) {
+      texts.erase("data_dir");
+      texts.erase("val_fraction");
+    }
     texts.erase("dataset");
   } else if (std::ranges::find(program().catalog.dataset_names(), dataset) ==
              program().catalog.dataset_names().end()) {

@@ -13,9 +13,9 @@
 
 namespace gradstep {
 
-// The `recorded` settings, overridden by those that the user gave (key, text). The recorded folder is dropped
-// if the user names another data set. Throws CheckpointError naming `file`, and ConfigError for what the user
-// gave.
+// The `recorded` settings, overridden by those that the user gave (key, text). The recorded folder and
+// the validation part are dropped if the user names another data set. Throws CheckpointError naming `file`,
+// and ConfigError for what the user gave.
 [[nodiscard]] std::unique_ptr<RunSettings> restore_settings(
     const std::string& file, const std::map<std::string, std::string>& recorded,
     const std::vector<std::pair<std::string, std::string>>& given);

@@ -107,8 +107,6 @@ std::vector<std::string> resolve_train_settings(const Arguments& arguments, cons
   const std::vector<GivenSetting> all = collect(arguments, from_environment, settings.flags());
   for (const GivenSetting& each : all) settings.set(each.key, each.text, each.where);
   refuse_both(settings.config, all);
-  RunConfig& config = settings.config;
-  if (!config.epochs && !config.max_steps && config.max_time == 0) config.epochs = 1;
   settings.validate();
   return from_environment.warnings;
 }

@@ -183,6 +183,12 @@ std::vector<std::string> processor_features() {
   return found;
 }
 
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
 double process_seconds() {
   static const double start = process_start();  // asked for at each window of a run with a limit of time
   timespec now{};

@@ -20,6 +20,9 @@ namespace gradstep {
 [[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
                                         const std::string& membership = "/proc/self/cgroup");
 
+// The name of this machine in the network; "localhost" if it has none.
+[[nodiscard]] std::string host_name();
+
 // Seconds since this process was started, by the kernel's account; 0 when it cannot be read.
 [[nodiscard]] double process_seconds();
 

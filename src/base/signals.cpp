@@ -3,6 +3,7 @@
 // _exit. All of it is async-signal-safe.
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 
@@ -11,7 +12,9 @@
 namespace gradstep {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
+
+std::array<struct sigaction, kSignals.size()> g_before{};  // what handled them before
 
 std::atomic<StopToken*> g_stop{nullptr};
 std::atomic<bool> g_interrupted{false};
@@ -44,10 +47,19 @@ void install_stop_signals(StopToken& stop) {
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;  // reads and writes go on; the loop looks at the token by itself
   sigemptyset(&action.sa_mask);
-  for (const int signal_number : kSignals) sigaction(signal_number, &action, nullptr);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction before{};
+    sigaction(kSignals[i], &action, &before);
+    if (before.sa_handler != handle) g_before[i] = before;
+  }
 }
 
 void detach_stop_signals() { g_stop = nullptr; }
+
+StopSignals::~StopSignals() {
+  detach_stop_signals();
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
+}
 
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);

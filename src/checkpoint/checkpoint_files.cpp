@@ -8,6 +8,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 
@@ -65,6 +66,11 @@ std::filesystem::path normal_path(const std::filesystem::path& path) {
 
 bool is_named_checkpoint(const std::filesystem::path& path) {
   return parse_checkpoint_name(normal_path(path).filename().string()).has_value();
+}
+
+bool is_checkpoint(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return is_named_checkpoint(path) || std::filesystem::exists(path / kManifestName, ignored);
 }
 
 std::filesystem::path run_of(const std::filesystem::path& path) {

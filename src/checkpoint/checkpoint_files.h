@@ -26,6 +26,8 @@ inline constexpr char kStateFile[] = "state.json";
 [[nodiscard]] std::filesystem::path normal_path(const std::filesystem::path& path);
 // <run>/checkpoints/step-00000120 -> true. By the name alone.
 [[nodiscard]] bool is_named_checkpoint(const std::filesystem::path& path);
+// Whether the path names a checkpoint: one that is damaged may have lost its manifest, a copy its name.
+[[nodiscard]] bool is_checkpoint(const std::filesystem::path& path);
 // The run that a checkpoint, the folder of checkpoints, or the path of a run belongs to.
 [[nodiscard]] std::filesystem::path run_of(const std::filesystem::path& path);
 

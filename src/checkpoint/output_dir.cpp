@@ -15,6 +15,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/machine.h"
 #include "checkpoint/leftover.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
@@ -26,11 +27,6 @@ namespace fs = std::filesystem;
 
 // A name of our own: the file is removed in the end, and a ".lock" may be somebody else's.
 constexpr const char* kLockName = ".gradstep.lock";
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
-}
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);

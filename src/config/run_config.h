@@ -28,7 +28,7 @@ struct RunConfig {
   // Model
   std::string model{};  // one of the program's models
   // Length and batch
-  std::optional<int64_t> epochs{};     // 1 where max_steps is not given either
+  std::optional<int64_t> epochs{};     // run_length() says what none means
   std::optional<int64_t> max_steps{};  // updates
   double max_time = 0;                 // seconds since the start of the process; 0: no limit
   int64_t batch_size = 32;             // micro-batch, per rank

@@ -278,14 +278,14 @@ void add_output(TrainFlags& flags) {
                                 .metavar = "N",
                                 .help = "Windows from one line to the next; 0: no lines."},
                                &RunConfig::log_interval, kCountOrZero));
-  flags.push_back(text_flag({.key = "report_to",
-                             .on_resume = OnResume::kFree,
-                             .group = kOutput,
-                             .metavar = "NAMES",
-                             .help = "Reports besides metrics.jsonl: tensorboard (event files in "
-                                     "<output-dir>/tensorboard), or none."},
-                            &RunConfig::report_to, known_report_names(),
-                            [](const std::string& text) { return parse_report_names(text).has_value(); }));
+  flags.push_back(text_flag(
+      {.key = "report_to",
+       .on_resume = OnResume::kFree,
+       .group = kOutput,
+       .metavar = "NAMES",
+       .help = "Reports besides metrics.jsonl, each in <output-dir>/NAME: " + known_report_names() + "."},
+      &RunConfig::report_to, known_report_names(),
+      [](const std::string& text) { return parse_report_names(text).has_value(); }));
   flags.push_back(switch_flag({.key = "quiet",
                                .on_resume = OnResume::kNotCompared,
                                .group = kOutput,

@@ -87,8 +87,9 @@ std::shared_ptr<const Dataset> load_cifar10(const std::string& data_dir, Split s
       ++label;
     }
   }
-  return std::make_shared<TensorDataset>(DatasetSpec{"cifar10", {3, 32, 32}, kNumClasses},
-                                         std::move(pictures), std::move(labels));
+  DatasetSpec spec{
+      .name = "cifar10", .input_shape = {3, 32, 32}, .num_classes = kNumClasses, .kind = SampleKind::kImages};
+  return std::make_shared<TensorDataset>(std::move(spec), std::move(pictures), std::move(labels));
 }
 
 }  // namespace gradstep

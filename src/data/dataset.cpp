@@ -76,7 +76,8 @@ void check_targets(const DatasetSpec& spec, const at::Tensor& targets) {
   const int64_t* const target = targets.const_data_ptr<int64_t>();
   const int64_t row_size = targets.numel() / targets.size(0);
   for (int64_t i = 0; i < targets.numel(); ++i) {
-    if (target[i] < 0 || target[i] >= spec.num_classes) {
+    const bool is_class = target[i] >= 0 && target[i] < spec.num_classes;
+    if (!is_class && target[i] != kIgnoreIndex) {
       throw DataError("data set " + spec.name + ": row " + std::to_string(i / row_size) +
                       ": expected a target from 0 to " + std::to_string(spec.num_classes - 1) + ", found " +
                       std::to_string(target[i]) + "; correct the targets or the number of classes");

@@ -155,7 +155,10 @@ std::shared_ptr<const Dataset> load_idx_dataset(const std::string& name, const s
                     " labels, one for each picture of " + image_path + ", found " +
                     std::to_string(labels.size(0)) + "; fetch both files again");
   }
-  DatasetSpec spec{name, {images.size(1), images.size(2)}, kNumClasses};
+  DatasetSpec spec{.name = name,
+                   .input_shape = {images.size(1), images.size(2)},
+                   .num_classes = kNumClasses,
+                   .kind = SampleKind::kImages};
   return std::make_shared<TensorDataset>(std::move(spec), std::move(images), std::move(labels));
 }
 

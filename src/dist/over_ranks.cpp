@@ -3,7 +3,20 @@
 
 #include <ATen/ATen.h>
 
+#include <cstring>
+
 namespace gradstep {
+
+std::vector<double> gather(double own, c10::Device device, World& world) {
+  if (world.size() == 1) return {own};
+  at::Tensor all = at::zeros({world.size()}, at::kDouble);
+  all[world.rank()] = own;
+  all = all.to(device);
+  world.all_reduce_sum(all);
+  all = all.cpu();
+  const double* const begin = all.const_data_ptr<double>();
+  return {begin, begin + all.numel()};
+}
 
 double sum_over_ranks(double value, c10::Device device, World& world) {
   if (world.size() == 1) return value;
@@ -27,6 +40,21 @@ int64_t max_over_ranks(int64_t value, c10::Device device, World& world) {
   of_ranks[world.rank()] = value;
   world.all_reduce_sum(of_ranks);
   return of_ranks.max().item<int64_t>();
+}
+
+std::string broadcast_bytes(std::string own, int64_t root, c10::Device device, World& world) {
+  if (world.size() == 1) return own;
+  at::Tensor length =
+      at::full({}, static_cast<int64_t>(own.size()), at::TensorOptions(at::kLong).device(device));
+  world.broadcast(length, root);
+  const auto num_bytes = length.item<int64_t>();
+  if (num_bytes == 0) return {};
+  at::Tensor bytes = at::empty({num_bytes}, at::kByte);
+  if (world.rank() == root) std::memcpy(bytes.data_ptr(), own.data(), own.size());
+  bytes = bytes.to(device);
+  world.broadcast(bytes, root);
+  bytes = bytes.cpu();
+  return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(num_bytes)};
 }
 
 }  // namespace gradstep

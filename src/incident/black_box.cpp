@@ -26,7 +26,6 @@ class OneOfWorld final : public World {
   [[nodiscard]] int64_t size() const override { return 1; }
   void all_reduce_sum(at::Tensor&) override {}
   void broadcast(at::Tensor&, int64_t) override {}
-  void barrier() override {}
 
  private:
   int64_t rank_;

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/number_text.h"
 #include "checkpoint/json_object.h"
+#include "checkpoint/number_json.h"
 #include "checkpoint/state_json.h"
 #include "gradstep/base/error.h"
 
@@ -14,9 +14,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
-  const std::string_view text = not_finite_text(value);
-  return text.empty() ? Json(value) : Json(text);
+constexpr char kNameOfNotFinite[] = "not_finite";
+constexpr char kNameOfSpike[] = "spike";
+
+StepOutcome read_outcome(const JsonObject& document, const std::string& cause) {
+  // Older boxes have no such key.
+  if (!document.has("outcome")) {
+    return cause == kNotFinite ? StepOutcome::kNotFinite : StepOutcome::kSpike;
+  }
+  const std::string name = document.text("outcome");
+  if (name == kNameOfNotFinite) return StepOutcome::kNotFinite;
+  if (name == kNameOfSpike) return StepOutcome::kSpike;
+  document.fail("outcome", "is \"" + name + "\", must be not_finite or spike");
 }
 
 template <typename Value, typename Parse>
@@ -34,11 +43,12 @@ std::string black_box_json(const BlackBox& box) {
   Json json{{"window", box.window},
             {"update", box.update},
             {"epoch", box.epoch},
+            {"outcome", box.outcome == StepOutcome::kSpike ? kNameOfSpike : kNameOfNotFinite},
             {"cause", box.cause},
             {"first_non_finite", box.first_non_finite},
-            {"loss", number(box.loss)},
-            {"grad_norm", number(box.grad_norm)},
-            {"loss_scale", number(box.loss_scale)},
+            {"loss", number_json(box.loss)},
+            {"grad_norm", number_json(box.grad_norm)},
+            {"loss_scale", number_json(box.loss_scale)},
             {"micro_batch", box.micro_batch},
             {"precision", to_string(box.precision)},
             {"matmul", to_string(box.matmul)},
@@ -50,13 +60,13 @@ std::string black_box_json(const BlackBox& box) {
   json["modules"] = Json::array();
   for (const ModuleNorms& module : box.modules) {
     json["modules"].push_back({{"module", module.module},
-                               {"forward", number(module.forward)},
-                               {"backward", number(module.backward)},
+                               {"forward", number_json(module.forward)},
+                               {"backward", number_json(module.backward)},
                                {"num_bad", module.num_bad}});
   }
   json["scale_history"] = Json::array();
   for (const auto& [window, scale] : box.scale_history)
-    json["scale_history"].push_back({{"window", window}, {"loss_scale", number(scale)}});
+    json["scale_history"].push_back({{"window", window}, {"loss_scale", number_json(scale)}});
   json["frozen"] = box.frozen;
   json["ids"] = box.ids;
   json["config"] = Json::object();
@@ -71,7 +81,7 @@ void read_black_box_json(const std::string& path, const std::string& text, Black
   box.update = document.integer("update");
   box.epoch = document.integer("epoch");
   box.cause = document.text("cause");
-  box.outcome = box.cause == kNotFinite ? StepOutcome::kNotFinite : StepOutcome::kSpike;
+  box.outcome = read_outcome(document, box.cause);
   box.first_non_finite = document.text("first_non_finite");
   box.loss = document.real("loss");
   box.grad_norm = document.real("grad_norm");

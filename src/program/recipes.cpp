@@ -4,11 +4,14 @@
 
 namespace gradstep {
 
+// Each is the last function of a file of this folder.
+void add_mlp(App& app);
+void add_named_data(App& app);
+void add_fetch(App& app);
+
 App gradstep_app() {
   App app("gradstep");
-  add_mlp(app);
-  add_named_data(app);
-  add_fetch(app);
+  for (const auto add : {add_mlp, add_named_data, add_fetch}) add(app);
   return app;
 }
 

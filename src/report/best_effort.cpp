@@ -10,6 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/error_text.h"
+
 namespace gradstep {
 
 using Calls = std::deque<std::function<void(Sink&)>>;
@@ -79,7 +81,7 @@ class BestEffortSink::Worker {
       sink.flush();
       return "";
     } catch (const std::exception& error) {
-      return error.what();
+      return one_line(error);
     } catch (...) {
       return "failed for an unknown reason";
     }
@@ -92,7 +94,7 @@ BestEffortSink::BestEffortSink(std::string name, std::unique_ptr<Sink> inner, Be
     thread_ = std::thread([state = state_] { Worker::run(state); });
   } catch (const std::system_error& error) {
     state_->has_failed = state_->has_ended = true;
-    state_->warn(std::string("no thread: ") + error.what() + "; the run goes on without it");
+    state_->warn(std::string("no thread: ") + one_line(error) + "; the run goes on without it");
   }
 }
 

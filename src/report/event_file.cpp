@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/machine.h"
 #include "gradstep/io/file_system.h"
 #include "report/crc32c.h"
 
@@ -38,12 +39,6 @@ int64_t seconds_in(const std::string& name) {
   int64_t seconds = 0;
   std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), seconds);
   return seconds;
-}
-
-std::string host_name() {
-  char name[256] = "";
-  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
-  return name;
 }
 
 // Sorts after the existing files, even if two starts fall into one second or the clock was set back.

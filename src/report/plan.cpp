@@ -53,16 +53,32 @@ std::string memory_text(const RunPlan& plan) {
   return text;
 }
 
+// With a comma between them, unless one is empty.
+std::string joined(const std::string& first, const std::string& second) {
+  return first + (first.empty() || second.empty() ? "" : ", ") + second;
+}
+
+// Empty: nothing is evaluated.
+std::string eval_text(const RunPlan& plan) {
+  return plan.eval_samples == 0 ? "" : joined(counted(plan.eval_samples, "sample"), plan.eval_part);
+}
+
+std::string length_text(const RunPlan& plan) {
+  return joined(plan.total_updates == 0 ? "" : counted(plan.total_updates, "update"),
+                plan.ends.empty() ? "" : "ends " + plan.ends);
+}
+
+// Rows with an empty text are left out.
 Rows plan_rows(const RunPlan& plan) {
   Rows rows{
-      {"data", plan.dataset + ", " + counted(plan.train_samples, "training sample")},
-      {"evaluation", counted(plan.eval_samples, "sample") + ", " + plan.eval_part},
-      {"model", plan.model + ", " + counted(plan.num_parameters, "parameter")},
+      {"data", joined(plan.dataset, counted(plan.train_samples, "training sample"))},
+      {"evaluation", eval_text(plan)},
+      {"model", joined(plan.model, counted(plan.num_parameters, "parameter"))},
       {"device", plan.device},
       {"precision", plan.precision + (plan.precision_reason.empty() ? "" : ": " + plan.precision_reason)},
       {"batch", batch_text(plan)},
       {"epoch", epoch_text(plan)},
-      {"length", counted(plan.total_updates, "update") + ", ends " + plan.ends},
+      {"length", length_text(plan)},
       {"schedule", plan.schedule},
       {"lr", lr_text(plan)},
       {"optimizer", plan.optimizer},

@@ -12,13 +12,13 @@ namespace {
 
 struct Report {
   const char* name;
-  std::unique_ptr<Sink> (*make)(const std::string& output_dir);
+  std::unique_ptr<Sink> (*make)(const std::string& folder);  // <output_dir>/<name>
 };
 
 constexpr Report kReports[] = {
     {"tensorboard",
-     [](const std::string& output_dir) -> std::unique_ptr<Sink> {
-       return std::make_unique<TensorBoardSink>(output_dir + "/tensorboard");
+     [](const std::string& folder) -> std::unique_ptr<Sink> {
+       return std::make_unique<TensorBoardSink>(folder);
      }},
 };
 
@@ -52,7 +52,8 @@ std::string known_report_names() {
 void add_reports(SinkList& sinks, const std::string& text, const std::string& output_dir) {
   const std::optional<std::vector<std::string>> names = parse_report_names(text);
   if (!names) return;
-  for (const std::string& name : *names) sinks.add_best_effort(name, find_report(name)->make(output_dir));
+  for (const std::string& name : *names)
+    sinks.add_best_effort(name, find_report(name)->make(output_dir + "/" + name));
 }
 
 }  // namespace gradstep

@@ -16,7 +16,7 @@ namespace gradstep {
 /// "none or tensorboard": what parse_report_names() takes, for complaints and help.
 [[nodiscard]] std::string known_report_names();
 
-/// Adds a best-effort sink for each name in `text`, writing into the folder of the run. REQUIRES: `text`
+/// Adds a best-effort sink for each name in `text`, writing into <output_dir>/<name>. REQUIRES: `text`
 /// parses.
 void add_reports(SinkList& sinks, const std::string& text, const std::string& output_dir);
 

@@ -12,7 +12,7 @@ namespace gradstep {
 class BlackBoxWriter {
  public:
   // All of them must outlive it. An empty output_dir: none is left. All ranks look at the window together;
-  // the one that `writes` writes the file.
+  // the one that `writes` writes the file, with the samples of the rank where the fault is.
   BlackBoxWriter(FileSystem& file_system, const std::string& output_dir, bool writes, const RunProgress& run,
                  Reporter& reporter)
       : file_system_(file_system), output_dir_(output_dir), writes_(writes), run_(run), reporter_(reporter) {}
@@ -23,6 +23,7 @@ class BlackBoxWriter {
   void leave(const Window& window, const StepReport& step);
 
  private:
+  BlackBox box_of_all(const Window& window, const StepReport& step);
   bool& left_of_its_kind(const StepReport& step);
 
   FileSystem& file_system_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <latch>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -37,13 +38,23 @@ void require_threads(int64_t num_threads) {
       "; lower `threads` or `workers`, or raise the limit (ulimit -u, or that of the container)");
 }
 
+c10::Device cuda_device(const std::string& text) {
+  if (text == "cuda") return {c10::kCUDA, 0};
+  try {
+    const c10::Device device(text);
+    if (device.is_cuda() && device.index() >= 0) return device;
+  } catch (const c10::Error&) {  // no device at all
+  }
+  throw ConfigError("`device` " + text + ": must be auto, cpu, cuda or cuda:N");
+}
+
 }  // namespace
 
 c10::Device parse_device(const std::string& text) {
   const int64_t num_gpus = static_cast<int64_t>(torch::cuda::device_count());
   if (text == "auto") return num_gpus > 0 ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
   if (text == "cpu") return c10::Device(c10::kCPU);
-  const c10::Device device = text == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(text);
+  const c10::Device device = cuda_device(text);
   if (device.index() < num_gpus) return device;
   throw ConfigError("`device` " + text + ": this machine shows " + std::to_string(num_gpus) +
                     " CUDA devices to this LibTorch; use `device` auto");
@@ -59,7 +70,10 @@ void set_threads(int64_t threads, int64_t num_others) {
 // Not all free memory is taken: threads, files and libraries need some of it.
 int64_t tensor_memory_limit(const std::string& text) {
   if (text == "none") return 0;
-  if (text != "auto") return parse_byte_count(text).value_or(0);
+  if (text != "auto") {
+    if (const std::optional<int64_t> bytes = parse_byte_count(text)) return *bytes;
+    throw ConfigError("`memory_limit` " + text + ": must be auto, none, or bytes such as 512m or 8g");
+  }
   constexpr int64_t kMostReserve = int64_t{1} << 30;
   const int64_t free = free_memory_bytes();
   return std::max<int64_t>(free - std::min(free / 10, kMostReserve), 1);
@@ -67,13 +81,14 @@ int64_t tensor_memory_limit(const std::string& text) {
 
 c10::Device configure_process(const ProcessOptions& options) {
   const c10::Device device = parse_device(options.device);
+  const int64_t memory_limit = tensor_memory_limit(options.memory_limit);
   constexpr int64_t kReaders = 1;  // unpacks the test set
   constexpr int64_t kSavers = 1;   // writes checkpoints
   set_threads(options.threads, std::max(options.num_workers, kReaders) + kSavers);
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.
   if (options.deterministic && device.is_cuda())
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  if (device.is_cpu()) limit_tensor_memory(tensor_memory_limit(options.memory_limit));
+  if (device.is_cpu()) limit_tensor_memory(memory_limit);
   at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
   return device;
 }

@@ -5,10 +5,10 @@
 
 #include "base/out_of_memory.h"
 #include "dist/over_ranks.h"
+#include "dist/together.h"
 #include "gradstep/base/error.h"
 #include "gradstep/data/loader.h"
 #include "model/mode_guard.h"
-#include "run/agreement.h"
 
 namespace gradstep {
 namespace {

@@ -1,6 +1,8 @@
 // What a job keeps of itself in checkpoints if nobody put it into words, and what makes no sense in one.
 #include "gradstep/run/job.h"
 
+#include <ATen/Parallel.h>
+
 #include <cmath>
 #include <string>
 
@@ -56,10 +58,14 @@ Settings settings_of(const Job& job) {
           {"clip_grad", shortest(engine.clip_grad), OnResume::kWarned},
           {"ema", shortest(engine.ema_decay), OnResume::kWarned},
           {"sched", schedule.function ? "own" : to_string(schedule.shape)},
+          {"total_steps", std::to_string(schedule.total_steps), OnResume::kRefused, "0"},
+          {"epoch_size", std::to_string(job.epoch_size), OnResume::kRefused, "0"},
           {"warmup_steps", std::to_string(schedule.warmup_steps)},
           {"min_lr", shortest(schedule.min)},
           {"batch_size", std::to_string(engine.micro_batch), OnResume::kWarned},
           {"precision", to_string(engine.precision), OnResume::kWarned},
+          {"matmul", to_string(current_matmul()), OnResume::kWarned},
+          {"threads", std::to_string(at::get_num_threads()), OnResume::kWarned},
           {"init_scale", shortest(engine.scaler.init_scale), OnResume::kFree},
           {"growth_factor", shortest(engine.scaler.growth_factor), OnResume::kWarned},
           {"backoff_factor", shortest(engine.scaler.backoff_factor), OnResume::kWarned},

@@ -126,21 +126,23 @@ int64_t planned_saves(const Interval& interval, const RunLength& length, int64_t
   return 1 + static_cast<int64_t>(static_cast<double>(length.total_updates) / std::max(updates, 1.0));
 }
 
-int64_t largest_micro_batch(int64_t micro_batch, const Sampler& sampler, int64_t world_size) {
-  return std::min(micro_batch, array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size());
+int64_t largest_micro_batch(const Task& task, int64_t micro_batch, const Sampler& sampler,
+                            int64_t world_size) {
+  const int64_t share = array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size();
+  return task.divisible ? std::min(micro_batch, share) : share;
 }
 
 void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, const Engine& engine,
                const World& world, RunPlan& plan) {
   plan.train_samples = sampler.num_samples();
   plan.world_size = world.size();
-  plan.micro_batch = job.engine.micro_batch;
+  const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world.size(), world.rank()).size();
+  plan.micro_batch = job.task.divisible ? job.engine.micro_batch : on_this_rank;
   plan.global_batch = sampler.global_batch();
   plan.windows_per_epoch = sampler.windows_per_epoch();
   plan.last_window_samples = sampler.window_range(plan.windows_per_epoch - 1).size();
-  const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world.size(), world.rank()).size();
   plan.num_micro_batches =
-      static_cast<int64_t>(micro_batches(on_this_rank, job.engine.micro_batch, false).size());
+      static_cast<int64_t>(micro_batches(on_this_rank, std::max<int64_t>(plan.micro_batch, 1), false).size());
   plan.total_updates = length.total_updates;
   plan.ends = describe_end(job.length);
   plan.schedule = describe_schedule(job.engine.schedule);

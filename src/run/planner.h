@@ -57,7 +57,8 @@ class DueTimer {
                                     int64_t windows_per_epoch);
 
 // Samples of the largest micro-batch: a window may hold fewer. Of rank 0, which has the most.
-[[nodiscard]] int64_t largest_micro_batch(int64_t micro_batch, const Sampler& sampler, int64_t world_size);
+[[nodiscard]] int64_t largest_micro_batch(const Task& task, int64_t micro_batch, const Sampler& sampler,
+                                          int64_t world_size);
 
 // Fills what follows from job, sampler and engine: batch, length, schedule, groups, bytes.
 void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, const Engine& engine,

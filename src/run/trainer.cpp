@@ -18,6 +18,7 @@ namespace gradstep {
 
 RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
                           const std::string& output_dir) {
+  if (reporter_) throw ConfigError("Trainer::run: the run has begun already; make another Trainer to go on");
   reporter_.emplace(sinks, writes());
   stop_ = &stop;
   if (!saver_ || output_dir_ != output_dir) {
@@ -32,8 +33,8 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
         evaluate_now();
       } else if (save_due()) {
         save(/*export_model=*/false, setup_.world);
-      } else if (window_) {  // a best model that was lost may give a run that was over more to do
-        consume(*std::exchange(window_, std::nullopt));
+      } else {
+        consume(next());
       }
     }
     return finish();
@@ -51,7 +52,7 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
 
 void Trainer::Impl::begin() {
   first_update_ = setup_.engine.counters().updates;
-  loader_ = run_.make_loader();
+  together([&] { loader_ = run_.make_loader(); });  // may get no threads
   reporter_->tell([&](Sink& sinks) { sinks.begin(setup_.run_start(resumed_from_)); });
   rewind_reports(Sink::Events::kDrop);
   for (const Event& first : first_events_) event(first);
@@ -93,6 +94,12 @@ void Trainer::Impl::fetch() {
   } catch (...) {
     own_failure_ = std::current_exception();
   }
+}
+
+// What fetch() brought: over() is true where it brings nothing.
+Window Trainer::Impl::next() {
+  TORCH_CHECK(window_, "the run goes on, and there is no window");
+  return *std::exchange(window_, std::nullopt);
 }
 
 void Trainer::Impl::look_around() {

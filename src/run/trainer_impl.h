@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/together.h"
 #include "gradstep/run/trainer.h"
 #include "run/agreement.h"
 #include "run/black_box_writer.h"
@@ -41,6 +42,7 @@ class Trainer::Impl {
   // Makes the window to come, if it will be consumed. look_around() tells all ranks if that failed.
   void fetch();
   // Updates facts_. If something failed on one rank, throws on all of them.
+  Window next();
   void look_around();
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);

@@ -71,6 +71,10 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
   if (is_fork_ && !output_dir.empty()) run_.best.forget();
   std::vector<std::string> warnings;
   together([&] {
+    if (!resumed_ && writes() && !output_dir.empty() && !list_checkpoints(output_dir).empty())
+      throw ConfigError(output_dir +
+                        ": holds checkpoints of another run, which a new one would mix with its own; "
+                        "resume from them, or give another folder");
     saver_ = std::make_unique<RunSaver>(
         file_system, setup_.job.save, setup_.job.length.max_seconds, writes() ? output_dir : "",
         save_bytes(capture_engine(setup_.engine)),
@@ -99,6 +103,9 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   }
   std::optional<FoundCheckpoint> found;
   together([&] {
+    if (output_dir_.empty())
+      throw Diverged("stopped at window " + number + ": " + cause +
+                     "; a run without an output folder has no checkpoint to roll back to");
     found = newest_checkpoint(output_dir_);
     if (found) return;
     throw Diverged("stopped at window " + number + ": " + cause +
@@ -109,12 +116,12 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
   std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);
   stepped_over.push_back({step.window, step.loss, step.grad_norm});
   const int64_t num_rollbacks = run_.num_rollbacks + 1;
-  together([&] { run_.take_over(found->path, found->state, setup_.engine.options().micro_batch); });
+  together([&] { run_.take_over(found->path, found->state, setup_.engine.state().micro_batch); });
   run_.stepped_over = std::move(stepped_over);
   run_.num_rollbacks = num_rollbacks;
   best_unsaved_ = false;
   evaluated_at_ = saved_at_ = -1;
-  loader_ = run_.make_loader();
+  together([&] { loader_ = run_.make_loader(); });  // may get no threads
   rewind_reports(Sink::Events::kKeep);
   for (const std::string& broken : found->broken) event(BrokenCheckpoint{broken});
   event(RolledBack{.window = step.window, .cause = cause, .to = found->path});

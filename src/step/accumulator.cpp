@@ -47,6 +47,7 @@ std::vector<at::Tensor> Accumulator::run(const Batch& stored, int64_t micro_batc
                                          GradSync* sync) {
   // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
   // bits are those of loss_sum * (scale / W) in PyTorch.
+  check_rows(stored, stored.size());
   seed_grad_.fill_(factor);
   Batch batch = stored.to(device_);
   const bool prepare_at_once =

@@ -1,25 +1,18 @@
 // The update, in the order of docs/design.md section 4.
-#include "gradstep/step/engine.h"
-
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/util/ScopeExit.h>
 #include <torch/torch.h>
 
 #include <exception>
 
 #include "base/out_of_memory.h"
 #include "dist/over_ranks.h"
+#include "dist/together.h"
 #include "gradstep/base/error.h"
 #include "model/mode_guard.h"
-#include "step/accumulator.h"
-#include "step/buffer_snapshot.h"
 #include "step/clip.h"
-#include "step/ema.h"
-#include "step/engine_setup.h"
-#include "step/grad_scaler.h"
+#include "step/engine_impl.h"
 #include "step/named_tensors.h"
 #include "step/non_finite.h"
-#include "step/spike.h"
 #include "step/window_seed.h"
 #include "step/window_weight.h"
 
@@ -32,57 +25,7 @@ at::Tensor scalar(double value, at::Device device) {
   return at::full({}, value, at::TensorOptions(at::kFloat).device(device));
 }
 
-// How the passes of a window went on this rank. Unless they are complete no gradient is left.
-struct Passes {
-  SyncStatus status = SyncStatus::kComplete;
-  std::vector<at::Tensor> loss_sums{};  // one a micro-batch
-  std::exception_ptr error{};           // where they failed
-};
-
 }  // namespace
-
-struct Engine::Impl {
-  Impl(Task task, const EngineOptions& options, World& world);
-
-  StepReport step(const Window& window);
-  StepReport pass_by(const Window& window, StepReport report, StepOutcome outcome);
-  Examination examine_as(const Window& window, double loss_scale, double divisor);
-
-  StepReport begin_report(const Window& window);
-  void end_report(StepReport& report);  // consumes the window
-  [[nodiscard]] int64_t micro_batch_for(const Window& window) const;
-  Passes accumulate(const Window& window, double factor, GradSync* sync);
-  bool reduce(Passes& passes);
-  void shrink_micro_batch(const Window& window, const Passes& passes, StepReport& report);
-  void judge(const Passes& passes, StepReport& report);
-  void read_back(const Passes& passes, StepReport& report);
-  double share_loss(double own, bool failed);
-  [[noreturn]] void throw_other_failed() const;
-  void note_update();
-  void note_skip(const Window& window, StepReport& report);
-  void zero_grad();
-  void drop();  // a window half done: no gradients, buffers as before
-
-  Task task;
-  EngineOptions options;
-  World& world;
-  EngineParameters parameters;
-  Optimizer& optimizer;
-  at::Device device;
-  Accumulator accumulator;
-  std::unique_ptr<GradSync> grad_sync;
-  GradScaler scaler;
-  BufferSnapshot buffers;
-  EmaWeights ema;
-  SpikeDetector spikes;
-  EngineCounters counters;
-  bool is_whole = true;
-  bool owes_loss = false;        // the other ranks wait for this one's loss
-  double host_scale;             // mirror of the scaler's scale
-  std::string first_non_finite;  // of the current row of skips
-  at::Tensor norm;               // 0-dim fp32: of this update
-  at::Tensor found_inf;          // 0-dim fp32: 1 when this update is skipped
-};
 
 Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
     : task(std::move(task_)),
@@ -97,6 +40,7 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
       buffers(*task.module),
       ema(optimizer.parameters(), options.ema_decay),
       spikes(options.spikes),
+      micro_batch(options.micro_batch),
       host_scale(scaler.scale()),
       norm(scalar(0, device)),
       found_inf(scalar(0, device)) {}
@@ -108,7 +52,7 @@ StepReport Engine::Impl::step(const Window& window) {
 
   zero_grad();
   buffers.save();
-  const int64_t micro_batch_before = options.micro_batch;
+  const int64_t micro_batch_before = micro_batch;
   try {
     // Accumulate and reduce. If memory runs out on any rank, all of them begin again in smaller pieces.
     const double factor = report.loss_scale / report.divisor;
@@ -141,10 +85,13 @@ StepReport Engine::Impl::step(const Window& window) {
         read_back(passes, report);
     }
   } catch (...) {
-    if (owes_loss) (void)share_loss(0, /*failed=*/true);
+    const std::exception_ptr failure = std::current_exception();
+    const bool others_wait = owes_loss;
+    if (others_wait) (void)share_loss(0, /*failed=*/true);
     drop();
-    if (is_whole) options.micro_batch = micro_batch_before;
-    throw;
+    if (is_whole) micro_batch = micro_batch_before;
+    if (others_wait) throw_together(failure, device, world);
+    std::rethrow_exception(failure);
   }
   report.skipped() ? note_skip(window, report) : note_update();
   zero_grad();
@@ -179,7 +126,7 @@ void Engine::Impl::end_report(StepReport& report) {
 }
 
 int64_t Engine::Impl::micro_batch_for(const Window& window) const {
-  return task.divisible ? options.micro_batch : std::max<int64_t>(window.batch.size(), 1);
+  return task.divisible ? micro_batch : std::max<int64_t>(window.batch.size(), 1);
 }
 
 Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* sync) {
@@ -205,8 +152,7 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
 // False if memory ran out on some rank; no rank has gradients then.
 bool Engine::Impl::reduce(Passes& passes) {
   const SyncStatus worst = grad_sync->finish(passes.status);
-  if (passes.error) std::rethrow_exception(passes.error);
-  if (worst == SyncStatus::kFailed) throw_other_failed();
+  if (worst == SyncStatus::kFailed) throw_together(passes.error, device, world);
   if (worst == SyncStatus::kOutOfMemory) drop();
   return worst == SyncStatus::kComplete;
 }
@@ -226,7 +172,7 @@ void Engine::Impl::shrink_micro_batch(const Window& window, const Passes& passes
                 "out of memory in window " + std::to_string(counters.windows + 1) + " with " + what +
                     ": take a smaller model or a lower `precision`, or free some memory");
   }
-  options.micro_batch = half;
+  micro_batch = half;
   ++report.num_out_of_memory;
   if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
 }
@@ -247,7 +193,9 @@ void Engine::Impl::read_back(const Passes& passes, StepReport& report) {
     report.grad_norm = norm.item<double>();
     is_finite = found_inf.item<float>() == 0;
     host_scale = scaler.scale();
-    loss_sum = share_loss(loss_sum, /*failed=*/false);
+    const std::optional<double> sum = share_loss(loss_sum, /*failed=*/false);
+    if (!sum) throw_together(nullptr, device, world);
+    loss_sum = *sum;
   } else {
     const std::vector<at::Tensor>& sums = passes.loss_sums;
     at::Tensor loss = (sums.empty() ? at::zeros_like(norm) : at::stack(sums)).sum(at::kDouble);
@@ -263,23 +211,16 @@ void Engine::Impl::read_back(const Passes& passes, StepReport& report) {
     report.grad_norm = number[1];
     is_finite = number[2] == 0;
     host_scale = number[3];
-    if (number[4] > 0) throw_other_failed();
+    if (number[4] > 0) throw_together(nullptr, device, world);
   }
   report.loss = loss_sum / report.divisor;
   report.outcome = is_finite ? StepOutcome::kApplied : StepOutcome::kNotFinite;
 }
 
-// The sum of the ranks' losses, unless one of them failed after the exchange of gradients.
-double Engine::Impl::share_loss(double own, bool failed) {
+// The sum of the ranks' losses; nothing if one of them failed after the exchange of gradients.
+std::optional<double> Engine::Impl::share_loss(double own, bool failed) {
   owes_loss = false;
-  const std::optional<double> sum = sum_unless_failed(own, failed, device, world);
-  if (!sum && !failed) throw_other_failed();
-  return sum.value_or(0);
-}
-
-void Engine::Impl::throw_other_failed() const {
-  throw Error(ExitCode::kUnexpected, "another rank failed in window " + std::to_string(counters.windows + 1) +
-                                         "; its own error says why");
+  return sum_unless_failed(own, failed, device, world);
 }
 
 void Engine::Impl::note_update() {
@@ -289,7 +230,6 @@ void Engine::Impl::note_update() {
   counters.updates == 1 ? ema.reset() : ema.update();
 }
 
-// What it decides by is equal on all ranks, so they look a second time together.
 void Engine::Impl::note_skip(const Window& window, StepReport& report) {
   buffers.restore();
   ++counters.skipped_total;
@@ -300,31 +240,15 @@ void Engine::Impl::note_skip(const Window& window, StepReport& report) {
   const bool first =
       counters.skips_in_a_row == 1 || (first_non_finite.empty() && (spikes.enabled() || report.diverged));
   if (first) {
-    Examination seen;
-    try {
-      seen = examine_as(window, report.loss_scale, report.divisor);
-    } catch (const std::exception&) {  // of the task, on this rank alone: the others do not hear of it
-      seen.first_non_finite = "not known: the second look failed";
-    }
+    Examination seen = look_together(window, report);
     first_non_finite = std::move(seen.first_non_finite);
+    non_finite_rank = seen.rank;
     report.modules = std::move(seen.modules);
     if (first_non_finite.empty()) first_non_finite = kNotFiniteInTheSum;
   }
-  if (first || report.diverged) report.first_non_finite = first_non_finite;
-}
-
-// With the scale and divisor that step() had; the buffers are saved already. Talks to no other rank.
-Examination Engine::Impl::examine_as(const Window& window, double loss_scale, double divisor) {
-  zero_grad();
-  NamedTensors watched = optimizer.parameters();
-  watched.insert(watched.end(), parameters.frozen.begin(), parameters.frozen.end());
-  const auto drop_at_end = c10::make_scope_exit([this] { drop(); });
-  const NonFiniteFinder finder(watched);
-  const Passes passes = accumulate(window, loss_scale / divisor, nullptr);
-  if (passes.error) std::rethrow_exception(passes.error);
-  if (passes.status == SyncStatus::kOutOfMemory)
-    return {.first_non_finite = "not known: there was no memory for a second look"};
-  return {.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
+  if (!first && !report.diverged) return;
+  report.first_non_finite = first_non_finite;
+  report.non_finite_rank = non_finite_rank;
 }
 
 void Engine::Impl::drop() {
@@ -368,7 +292,7 @@ EngineState Engine::state() const {
   return {.counters = impl_->counters,
           .loss_scale = impl_->scaler.scale(),
           .num_good_updates = impl_->scaler.num_good_updates(),
-          .micro_batch = impl_->options.micro_batch,
+          .micro_batch = impl_->micro_batch,
           .first_non_finite = impl_->first_non_finite,
           .spikes = impl_->spikes.history()};
 }
@@ -380,7 +304,7 @@ void Engine::restore(const EngineState& state) {
   impl_->counters = state.counters;
   impl_->scaler.restore(state.loss_scale, state.num_good_updates);
   impl_->host_scale = impl_->scaler.scale();
-  impl_->options.micro_batch = state.micro_batch;
+  impl_->micro_batch = state.micro_batch;
   impl_->spikes.restore(state.spikes);
 }
 

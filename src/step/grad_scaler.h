@@ -28,7 +28,6 @@ class GradScaler {
 
   // 0-dim fp32 and int32 on the device; undefined when disabled.
   [[nodiscard]] const at::Tensor& scale_tensor() const { return scale_; }
-  [[nodiscard]] const at::Tensor& growth_tracker() const { return growth_tracker_; }
   // Synchronises the device. 1 and 0 when disabled.
   [[nodiscard]] double scale() const;
   [[nodiscard]] int64_t num_good_updates() const;

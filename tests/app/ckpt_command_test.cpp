@@ -79,6 +79,18 @@ TEST_F(Ckpt, LsShowsAllWithMarks) {
               HasSubstr("step-00000060"));
 }
 
+TEST_F(Ckpt, LsShowsTheMetricOfTheTask) {
+  TrainState state = full_state(120);
+  state.best_metric = "val_loss";
+  state.last_eval->metrics = {{"mae", 0.5}};
+  write(state, "regression");
+  const auto list = [&] { return run_ckpt_ls({.path = dir_.file("regression")}); };
+  EXPECT_THAT(output_of(list), AllOf(HasSubstr("val_mae"), HasSubstr("0.5000"), Not(HasSubstr("val_acc"))));
+  state.last_eval->metrics.clear();
+  write(state, "regression");
+  EXPECT_THAT(output_of(list), AllOf(HasSubstr("skipped  val_loss"), Not(HasSubstr("val_acc"))));
+}
+
 TEST_F(Ckpt, LsOfBrokenOnesGoesOn) {
   flip(120, "model.safetensors");
   // The sizes are right: only the hash tells.

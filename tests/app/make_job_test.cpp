@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "gradstep/base/error.h"
 #include "support/gradstep_program.h"
+#include "support/idx_files.h"
 #include "support/message_of.h"
 
 namespace gradstep::testing {
@@ -107,8 +110,47 @@ TEST(LoadData, WithoutATrainingPartIsRefusedWithAndWithoutAValidationPart) {
     settings.config.val_fraction = val_fraction;
     EXPECT_THAT(message_of<DataError>([&] { (void)load_data(settings); }),
                 ::testing::HasSubstr("mine: has no training part"));
-    EXPECT_THROW((void)load_train(settings), DataError);  // as eval and replay ask
+    EXPECT_THROW((void)load_split(settings, Split::kTrain), DataError);  // as replay asks
   }
+}
+
+TEST(LoadData, PartsThatDoNotFitAreNamedByTheirKind) {
+  const ScratchDir dir;
+  write_idx_dataset(dir, 4, 4);
+  dir.write("t10k-images-idx3-ubyte", idx_header(0x803, {4, 2, 2}) + std::string(16, '\1'));
+  RunSettings settings(program().catalog);
+  settings.set("dataset", "mnist", "");
+  settings.set("data_dir", dir.path(), "");
+  EXPECT_THAT(message_of<DataError>([&] { (void)load_data(settings); }),
+              ::testing::HasSubstr("expected test pictures of 4x4 as in the training set, found 2x2"));
+}
+
+// One validation part, whoever asks.
+TEST(LoadData, PartsAloneAreThoseOfThePair) {
+  const ScratchDir dir;
+  write_idx_dataset(dir, 10, 4);
+  RunSettings settings(program().catalog);
+  settings.set("dataset", "mnist", "");
+  settings.set("data_dir", dir.path(), "");
+  for (const double val_fraction : {0.0, 0.3}) {
+    settings.config.val_fraction = val_fraction;
+    const DatasetPair pair = load_data(settings);
+    EXPECT_EQ(load_split(settings, Split::kTrain)->fingerprint(), pair.train->fingerprint());
+    EXPECT_EQ(load_split(settings, Split::kEval)->fingerprint(), pair.eval->fingerprint());
+  }
+}
+
+// Keys and rules stand in the flag tables and in settings_of(), for those who fill a Job themselves.
+TEST(SettingsOfAJob, HaveTheRulesOfTheFlags) {
+  const std::vector<FlagInfo> flags = RunSettings(program().catalog).flags();
+  size_t num_flags = 0;
+  for (const Setting& setting : settings_of(Job{})) {
+    const auto flag = std::ranges::find(flags, setting.key, &FlagInfo::key);
+    if (flag == flags.end()) continue;
+    ++num_flags;
+    EXPECT_EQ(setting.on_resume, flag->on_resume) << setting.key;
+  }
+  EXPECT_GE(num_flags, 20U);
 }
 
 }  // namespace

@@ -103,6 +103,9 @@ TEST_F(SavedRun, WhatTheUserGivesWins) {
   const auto other = restore_settings(path_, file.info.settings, given_);
   EXPECT_EQ(other->config.dataset, "fashion-mnist");
   EXPECT_EQ(other->config.val_fraction, 0);
+  // The recorded one by its name is the recorded one.
+  given_ = {{"dataset", "mnist"}};
+  EXPECT_EQ(restore_settings(path_, file.info.settings, given_)->config.val_fraction, 0.1);
 }
 
 }  // namespace

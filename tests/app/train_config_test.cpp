@@ -96,9 +96,9 @@ TEST_F(TrainSettingsTest, ASwitchOfTheFileCanBeTakenBack) {
   EXPECT_FALSE(resolved({"-c", path, "--nesterov=false"}, {{"GRADSTEP_NESTEROV", "1"}}).nesterov);
 }
 
-TEST_F(TrainSettingsTest, OneEpochWhereNoLengthIsGiven) {
-  EXPECT_EQ(resolved({}).epochs, 1);
-  EXPECT_EQ(resolved({"--epochs", "none"}).epochs, 1);
+TEST_F(TrainSettingsTest, ALengthThatIsNotGivenStaysOpen) {
+  EXPECT_EQ(resolved({}).epochs, std::nullopt);
+  EXPECT_THAT(resolved({}).toml, HasSubstr("epochs = \"none\"\n"));
   EXPECT_EQ(resolved({"--max-steps", "200"}).epochs, std::nullopt);
   EXPECT_EQ(resolved({"--max-steps", "200", "--epochs", "3"}).epochs, 3);
 }

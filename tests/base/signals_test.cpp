@@ -55,30 +55,30 @@ TEST(StopSignals, DoNothingOnceDetached) {
   EXPECT_FALSE(token.requested());
 }
 
-// The token is gone then: a handler that still pointed to it would write to memory of others.
-TEST(StopSignals, AnExceptionDetachesThem) {
-  alignas(StopSignals) std::array<unsigned char, sizeof(StopSignals)> memory{};
-  struct Destroy {
-    void operator()(StopSignals* signals) const { signals->~StopSignals(); }
-  };
+// The token is gone then, and whoever handled the signals before does so again.
+TEST(StopSignals, AnExceptionPutsTheFormerHandlersBack) {
+  static int num_seen = 0;
+  const auto former = std::signal(SIGTERM, [](int) { ++num_seen; });
   try {
-    const std::unique_ptr<StopSignals, Destroy> signals(new (memory.data()) StopSignals);
+    StopSignals signals;
+    std::raise(SIGTERM);
+    EXPECT_TRUE(signals.token().requested());
     throw std::runtime_error("the run failed");
   } catch (const std::runtime_error&) {
   }
-  memory.fill(0xff);
-  const auto before = memory;
+  EXPECT_EQ(num_seen, 0);
   std::raise(SIGTERM);
-  EXPECT_EQ(memory, before);
+  EXPECT_EQ(num_seen, 1);
+  std::signal(SIGTERM, former);
 }
 
 TEST(StopSignalsDeathTest, ASecondInterruptStillLeavesOnceDetached) {
   EXPECT_EXIT(
       {
-        {
-          StopSignals signals;
-          std::raise(SIGINT);
-        }
+        StopToken token;
+        install_stop_signals(token);
+        std::raise(SIGINT);
+        detach_stop_signals();
         std::raise(SIGINT);
       },
       testing::ExitedWithCode(130), "");

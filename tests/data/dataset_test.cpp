@@ -59,6 +59,12 @@ TEST(TensorDataset, H6BadTargetIsRefusedWithItsRow) {
   }
 }
 
+TEST(TensorDataset, ATargetThatDoesNotCountMayStandAmongClasses) {
+  const at::Tensor targets = torch::tensor({int64_t{1}, kIgnoreIndex, int64_t{9}});
+  const TensorDataset data({"toy", {1}, 10}, torch::zeros({3, 1}), targets);
+  EXPECT_TRUE(at::equal(data.gather(torch::tensor({1}, at::kLong)).targets, targets.slice(0, 1, 2)));
+}
+
 TEST(TensorDataset, H4CountsThatDifferAreRefused) {
   EXPECT_THAT(message_of<DataError>([] {
                 TensorDataset({"toy", {1}, 10}, torch::zeros({3, 1}), torch::zeros({2}, at::kLong));

@@ -57,6 +57,7 @@ class OwnProgram(unittest.TestCase):
     def test_train_and_eval_speak_of_the_task(self):
         out = self.done(run(*self.train("--epochs", 2))).stdout
         self.assertIn("perplexity", out)
+        self.assertIn("bytes, seq 16, width 8, ", out)  # its flags, but not the path
         for foreign in ("top-5", "top5", "val_acc", "--dataset"):
             self.assertNotIn(foreign, out)
         last = [row for row in rows(self.folder / "run") if "val_loss" in row][-1]

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gradstep/base/error.h"
+#include "incident/black_box_json.h"
 #include "support/message_of.h"
 #include "support/mlp.h"
 #include "support/scratch_dir.h"
@@ -76,11 +77,28 @@ BlackBox box_of_broken_run(Precision precision, const Dataset& data) {
   return box;
 }
 
+// By its key; by the words of the cause in files that have no such key.
+TEST(BlackBox, TheOutcomeHasAKeyOfItsOwn) {
+  BlackBox box = box_of_broken_run(Precision::kFp32, *samples());
+  box.outcome = StepOutcome::kSpike;  // with the words of the other
+  std::string text = black_box_json(box);
+  const auto outcome_of = [](const std::string& json) {
+    BlackBox read;
+    read_black_box_json("box", json, read);
+    return read.outcome;
+  };
+  EXPECT_EQ(outcome_of(text), StepOutcome::kSpike);
+  const std::string key = R"("outcome":"spike",)";
+  ASSERT_NE(text.find(key), std::string::npos);
+  EXPECT_EQ(outcome_of(text.erase(text.find(key), key.size())), StepOutcome::kNotFinite);
+}
+
 void expect_equal(const BlackBox& a, const BlackBox& b) {
   EXPECT_EQ(format_norm_table(a), format_norm_table(b));
   EXPECT_TRUE(compare_with_recorded(a, {b.first_non_finite, b.modules}).same);
   EXPECT_EQ(a.ids, b.ids);
   EXPECT_EQ(a.frozen, b.frozen);
+  EXPECT_EQ(a.outcome, b.outcome);
   EXPECT_EQ(a.total_samples, b.total_samples);
   EXPECT_EQ(a.settings, b.settings);
   EXPECT_EQ(a.dataset_fingerprint, b.dataset_fingerprint);

@@ -218,5 +218,18 @@ TEST_F(BestEffortTest, WhatIsSlowButInTimeArrives) {
   EXPECT_THAT(sink.take_warnings(), IsEmpty());
 }
 
+// One line, without the backtrace of LibTorch's errors.
+TEST(BestEffortSink, AnErrorOfSeveralLinesIsOneWarningLine) {
+  const auto log = std::make_shared<Log>();
+  BestEffortSink sink(
+      "s",
+      std::make_unique<LoggingSink>(
+          log, Behaviour{.on_window = [](Log&) { throw std::runtime_error("first\nsecond"); }}),
+      {});
+  sink.window({});
+  sink.close();
+  EXPECT_THAT(sink.take_warnings(), ElementsAre(HasSubstr("s: first second; the run goes on")));
+}
+
 }  // namespace
 }  // namespace gradstep

@@ -75,6 +75,21 @@ TEST(Plan, SaysRanksOneMicroBatchAndFullWindows) {
   EXPECT_THAT(text, Not(HasSubstr("output")));
 }
 
+TEST(Plan, LeavesOutWhatHasNoNameAndNoNumber) {
+  RunPlan plan = reference_job();
+  plan.dataset = plan.model = plan.eval_part = "";
+  std::string text = format_plan(plan);
+  EXPECT_THAT(text, HasSubstr("data        60,000 training samples\nevaluation  10,000 samples\n"
+                              "model       203,530 parameters\n"));
+  plan.eval_samples = 0;
+  plan.eval_part = "test set";
+  plan.total_updates = 0;
+  plan.ends = "when its time is over";
+  text = format_plan(plan);
+  EXPECT_THAT(text, Not(HasSubstr("evaluation")));
+  EXPECT_THAT(text, HasSubstr("length      ends when its time is over\n"));
+}
+
 TEST(Plan, ShowsGroupsBehindTheDecay) {
   RunPlan plan = reference_job();
   plan.groups = {"fc1.*: frozen, 2 tensors (9 parameters)", "*.bias: decay 0, 1 tensor (3 parameters)"};

@@ -46,29 +46,5 @@ TEST(Agreement, ALostBestOfRankZeroAndAnybodysFailure) {
   }
 }
 
-TEST(Agreement, OneRanksExceptionEndsAllOfThem) {
-  std::vector<std::string> said(3);
-  std::vector<ExitCode> codes(3);
-  run_ranks(3, [&](World& world) {
-    std::exception_ptr own;
-    if (world.rank() == 1) own = std::make_exception_ptr(CheckpointError("step-00000012 is broken"));
-    const auto rank = static_cast<size_t>(world.rank());
-    try {
-      throw_together(own, at::kCPU, world);
-    } catch (const Error& error) {
-      said[rank] = error.what();
-      codes[rank] = error.exit_code();
-    }
-  });
-  EXPECT_EQ(said[1], "step-00000012 is broken");
-  for (const size_t rank : {0, 2}) EXPECT_EQ(said[rank].substr(0, 13), "rank 1 failed");
-  for (const ExitCode code : codes) EXPECT_EQ(code, ExitCode::kCheckpoint);
-}
-
-TEST(Agreement, NobodysExceptionThrowsNothing) {
-  run_ranks(2, [&](World& world) { EXPECT_NO_THROW(throw_together(nullptr, at::kCPU, world)); });
-  EXPECT_NO_THROW(throw_together(nullptr, at::kCPU, solo()));
-}
-
 }  // namespace
 }  // namespace gradstep::testing

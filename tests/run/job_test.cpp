@@ -95,6 +95,17 @@ TEST(Job, SettingsOfAJobWithoutAnyAreItsEngineOptions) {
   };
   EXPECT_THAT(changed([](Job& job) { job.engine.seed = 1; }), ElementsAre("seed"));
   EXPECT_THAT(changed([](Job& job) { job.order = {}; }), ElementsAre("order"));
+  EXPECT_THAT(changed([](Job& job) { job.epoch_size = 3; }), ElementsAre("epoch_size"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.schedule.total_steps = 7; }), ElementsAre("total_steps"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.spikes.window = 7; }), ElementsAre("spike_window"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.max_skips_in_a_row = 7; }),
+              ElementsAre("max_skips_in_a_row"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.scaler.init_scale = 2; }), ElementsAre("init_scale"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.scaler.growth_interval = 7; }),
+              ElementsAre("growth_interval"));
+  EXPECT_THAT(changed([](Job& /*job*/) { at::set_num_threads(at::get_num_threads() + 1); }),
+              ElementsAre("threads"));
+  at::set_num_threads(at::get_num_threads() - 1);
   EXPECT_THAT(changed([](Job& job) { job.engine.optimizer.kind = OptimizerKind::kSgd; }), ElementsAre("opt"));
   EXPECT_THAT(changed([](Job& job) { job.engine.make_optimizer = [](auto) { return nullptr; }; }),
               ElementsAre("opt"));

@@ -115,11 +115,14 @@ TEST(DueTimer, NoEpochIsMissed) {
 }
 
 TEST(LargestMicroBatch, IsNoLargerThanAWindowOrItsPart) {
-  EXPECT_EQ(largest_micro_batch(32, Sampler(1000, 128, 0), 1), 32);
+  Task task;
+  EXPECT_EQ(largest_micro_batch(task, 32, Sampler(1000, 128, 0), 1), 32);
   constexpr int64_t kHuge = 1'000'000'000;
-  EXPECT_EQ(largest_micro_batch(kHuge, Sampler(1000, 128, 0), 1), 128);
-  EXPECT_EQ(largest_micro_batch(kHuge, Sampler(1000, 128, 0), 3), 43);
-  EXPECT_EQ(largest_micro_batch(kHuge, Sampler(9, 128, 0), 1), 9);
+  EXPECT_EQ(largest_micro_batch(task, kHuge, Sampler(1000, 128, 0), 1), 128);
+  EXPECT_EQ(largest_micro_batch(task, kHuge, Sampler(1000, 128, 0), 3), 43);
+  EXPECT_EQ(largest_micro_batch(task, kHuge, Sampler(9, 128, 0), 1), 9);
+  task.divisible = false;  // the window as a whole
+  EXPECT_EQ(largest_micro_batch(task, 32, Sampler(1000, 128, 0), 1), 128);
 }
 
 // The reference job: micro-batches of 32, updates of 128 a rank.

@@ -190,7 +190,7 @@ TEST(TrainerRanks, AnErrorOfOneTaskEndsBothWithTheLastWholeWindow) {
   run.run();
   expect_same_errors(run, ExitCode::kUnexpected);
   EXPECT_EQ(run.ranks[1]->error, "the user's own");
-  EXPECT_THAT(run.ranks[0]->error, HasSubstr("another rank failed in window 4"));
+  EXPECT_THAT(run.ranks[0]->error, HasSubstr("rank 1 failed, and all ranks end with it"));
   EXPECT_EQ(run.newest().engine.counters.windows, 3);
 }
 
@@ -268,7 +268,7 @@ TEST(TrainerRanks, ARowThatCannotBeWrittenEndsBoth) {
       };
     };
     run.run();
-    expect_same_errors(run, ExitCode::kUnexpected);
+    expect_same_errors(run, ExitCode::kCheckpoint);
     EXPECT_THAT(run.ranks[0]->error, HasSubstr("metrics.jsonl"));
     EXPECT_THAT(run.ranks[1]->error, HasSubstr("rank 0 failed"));
     for (const auto& rank : run.ranks) EXPECT_EQ(rank->num_forwards, lost == "window" ? 3 : 6);

@@ -172,6 +172,7 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
   run.config.max_steps = 1;
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     run.config.precision = precision;
+    std::filesystem::remove_all(run.out.file("checkpoints"));
     Trainer trainer(run.job(), solo());
     EXPECT_EQ(trainer.plan().precision, precision);
     trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
@@ -180,6 +181,7 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
       EXPECT_EQ(tensor.scalar_type(), at::kFloat) << name;
     EXPECT_EQ(run.sink.windows.back().step.loss_scale, precision == "fp16" ? 65536 : 1);
   }
+  std::filesystem::remove_all(run.out.file("checkpoints"));
   run.config.precision = "auto";
   run.config.matmul = "auto";
   PreparedJob prepared = make_job(run.settings, solo(), at::kCPU, nullptr);
@@ -254,6 +256,25 @@ TEST(Trainer, SettingsThatDoNotFitTheDataAreRefused) {
   run.config.device = "cpu";
   std::filesystem::remove(run.data.file("t10k-labels-idx1-ubyte"));
   EXPECT_THAT(message_of<DataError>([&] { Trainer(run.job(), solo()); }), HasSubstr("t10k-labels"));
+}
+
+TEST(TrainerRun, IsCalledOnce) {
+  SmallRun run;
+  Trainer trainer(run.job(), solo());
+  trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { trainer.run(run.sink, run.stop, posix_file_system(), run.out.path()); }),
+      ::testing::HasSubstr("make another Trainer"));
+}
+
+// Its checkpoints would be mixed with those of the first, and the next start go on with the wrong one.
+TEST(TrainerRun, ANewRunInTheFolderOfAnotherIsRefused) {
+  SmallRun run;
+  run.run();
+  Trainer trainer(run.job(), solo());
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { trainer.run(run.sink, run.stop, posix_file_system(), run.out.path()); }),
+      ::testing::HasSubstr("holds checkpoints of another run"));
 }
 
 }  // namespace

@@ -214,7 +214,11 @@ TEST(Examine, RanksInThreadsDoNotMixWhatTheySee) {
     Window window;
     window.batch = {at::full({6, 2}, world.rank() == 0 ? 1.0F : kNan), no_targets(6)};
     window.total_samples = 12;
-    seen[static_cast<size_t>(world.rank())] = engine.step(window).modules;
+    const StepReport report = engine.step(window);
+    EXPECT_EQ(report.non_finite_rank, 1);  // told on both
+    EXPECT_GT(report.modules[0].num_bad, 0);
+    EXPECT_THAT(report.first_non_finite, HasSubstr("aten::"));
+    seen[static_cast<size_t>(world.rank())] = engine.examine(window, report.divisor).modules;
   });
   EXPECT_EQ(seen[0][0].num_bad, 0);
   EXPECT_GT(seen[1][0].num_bad, 0);

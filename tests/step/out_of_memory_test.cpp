@@ -4,6 +4,7 @@
 
 #include "base/memory_limit.h"
 #include "gradstep/base/error.h"
+#include "gradstep/checkpoint/checkpoint.h"
 #include "support/lin.h"
 #include "support/message_of.h"
 #include "support/toys.h"
@@ -195,7 +196,11 @@ TEST(OutOfMemory, AShortWindowHalvesFromItsOwnSize) {
   Trainee trainee({}, 1000);
   const RoomFor four_rows(4 * kRowBytes + kRowBytes / 2);
   EXPECT_EQ(trainee.step(0, 6).micro_batch, 3);
-  EXPECT_EQ(trainee.engine.options().micro_batch, 3);
+  EXPECT_EQ(trainee.engine.state().micro_batch, 3);
+  EXPECT_EQ(trainee.engine.options().micro_batch, 1000);  // as asked
+  const TrainState state = capture_engine(trainee.engine);
+  EXPECT_EQ(state.asked_micro_batch, 1000);
+  EXPECT_EQ(state.engine.micro_batch, 3);
 }
 
 TEST(OutOfMemory, AtOneSampleItIsAnErrorAndTheWindowMayBeGivenAgain) {

@@ -109,8 +109,13 @@ TEST(Outcome, AWeightThatCannotBeOnOneRankEndsAll) {
     Engine engine(weighted(lin), plain_sgd(2), world);
     // Together they would make 4.
     const at::Tensor weights = at::full({1}, world.rank() == 0 ? -1.0 : 5.0);
-    EXPECT_THAT(message_of<ConfigError>([&] { engine.step(column({1}), weights); }),
-                HasSubstr(world.rank() == 0 ? "is -1," : "on another rank"));
+    try {
+      engine.step(column({1}), weights);
+      ADD_FAILURE() << "was not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::kUsage);
+      EXPECT_THAT(error.what(), HasSubstr(world.rank() == 0 ? "is -1," : "rank 0 failed"));
+    }
     EXPECT_EQ(engine.step(column({1}), at::ones({1})).update, 1);
   });
 }
@@ -136,6 +141,17 @@ TEST(Outcome, AWindowThatIsNotDivisibleGoesThroughAtOnce) {
   EXPECT_EQ(seen, (std::vector<int64_t>{5, 6}));  // not tried in halves
   EXPECT_EQ(engine.counters().windows, 1);
   EXPECT_EQ(engine.options().micro_batch, 2);
+}
+
+TEST(Outcome, TensorsOfUnlikeLengthAreRefused) {
+  Lin lin;
+  Engine engine(lin_task(lin), plain_sgd(2), solo());
+  EXPECT_THAT(message_of<DataError>([&] { engine.step(column({1, 2}), no_targets(3)); }), HasSubstr("3"));
+  Window window;
+  window.batch = {column({1, 2}), no_targets(3)};
+  window.total_samples = 2;
+  EXPECT_THROW(engine.step(window), DataError);
+  EXPECT_EQ(engine.step(column({1}), no_targets(1)).window, 1);
 }
 
 TEST(Outcome, AnEngineCanBeMoved) {

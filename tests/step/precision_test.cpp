@@ -153,13 +153,20 @@ TEST(Precision, D11_AnExceptionInForwardLeavesAutocastOffAndTheWindowCanBeTriedA
   EXPECT_TRUE(same_bytes(everything(engine), everything(unbroken)));
 }
 
-// Not in forward: the second micro-batch finds no targets.
+// Not in forward, and in the second micro-batch.
 TEST(Precision, D11_AnExceptionAnywhereInAWindowUndoesIt) {
   torch::nn::Sequential model(torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 3));
-  Engine engine(classification_task(model), constant(Precision::kFp32), solo());
+  Task task = classification_task(model);
+  int num_losses = 0;
+  task.loss_sum = [&num_losses, loss_sum = task.loss_sum](const at::Tensor& outputs, const Batch& batch) {
+    TORCH_CHECK(++num_losses != 2, "the user's own");
+    return loss_sum(outputs, batch);
+  };
+  Engine engine(task, constant(Precision::kFp32), solo());
   std::vector<at::Tensor> before;
   for (const at::Tensor& buffer : model->buffers()) before.push_back(buffer.clone());
-  EXPECT_THROW(engine.step(at::randn({8, 4}), no_targets(4)), c10::Error);
+  EXPECT_THROW(engine.step(at::randn({8, 4}), no_targets(8)), c10::Error);
+  EXPECT_EQ(num_losses, 2);
   for (const at::Tensor& parameter : model->parameters()) EXPECT_FALSE(parameter.grad().defined());
   EXPECT_TRUE(same_bytes(model->buffers(), before));
   EXPECT_EQ(engine.counters().windows, 0);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code_of.h"
 #include "gradstep/gradstep.h"
 #include "support/full_state.h"
 #include "support/recording_sink.h"
@@ -104,12 +105,9 @@ class RankedRun {
         Trainer trainer(rank.job, world);
         if (found) trainer.resume(*found);
         rank.end = trainer.run(rank.sink, rank.stop, *disk, rank.output_dir);
-      } catch (const Error& error) {
-        rank.error = error.what();
-        rank.code = error.exit_code();
       } catch (const std::exception& error) {
         rank.error = error.what();
-        rank.code = ExitCode::kUnexpected;
+        rank.code = exit_code_of(std::current_exception());
       }
     });
   }

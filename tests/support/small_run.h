@@ -4,6 +4,8 @@
 
 #include <torch/torch.h>
 
+#include <filesystem>
+
 #include "app/make_job.h"
 #include "gradstep/io/file_system.h"
 #include "gradstep/io/safetensors.h"
@@ -40,8 +42,9 @@ class SmallRun {
     return make_job(settings, world, configure_process(process_options(settings.config)), before).job;
   }
 
-  // Runs into `out`, with the rows in `sink`.
+  // Runs from the beginning into `out`, with the rows in `sink`.
   RunEnd run() {
+    std::filesystem::remove_all(out.file("checkpoints"));
     sink.windows.clear();
     sink.evals.clear();
     sink.ends.clear();

@@ -106,7 +106,6 @@ class ThreadWorld final : public World {
     hub_.meet("broadcast");
     tensor.copy_(value);
   }
-  void barrier() override { hub_.meet("barrier"); }
 
  private:
   void share(const char* call, const at::Tensor& tensor) {

@@ -11,10 +11,10 @@ enum class ExitCode : int {
   kOk = 0,           ///< done, or ended as asked by a limit of time or of updates
   kUnexpected = 1,   ///< a fault of gradstep
   kUsage = 2,        ///< flags, config file, options, or an output folder that cannot be used
-  kDiverged = 3,     ///< too many updates in a row were not finite
+  kDiverged = 3,     ///< numbers went wrong, and cannot be mended or a policy asked to stop; see Diverged
   kCheckpoint = 4,   ///< no usable checkpoint or model file, or none can be written
   kData = 5,         ///< the data set is missing or broken
-  kOutOfMemory = 6,  ///< out of memory with a micro-batch of one sample
+  kOutOfMemory = 6,  ///< the memory is too small: halving the micro-batch did not help, or the run needs more
   kSigint = 130,     ///< stopped by SIGINT, state saved
   kSigusr1 = 138,    ///< stopped by SIGUSR1, state saved
   kSigterm = 143,    ///< stopped by SIGTERM, state saved
@@ -54,7 +54,9 @@ class CheckpointError : public Error {
   explicit CheckpointError(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
 };
 
-/// Too many updates in a row were not finite.
+/// Numbers went wrong: too many updates in a row were not finite, the policy for windows that are not finite
+/// or for spikes is to stop, a rollback was one too many or had no checkpoint to go back to, or weights are
+/// not finite when they are saved.
 class Diverged : public Error {
  public:
   /// An Error with ExitCode::kDiverged.

@@ -46,8 +46,7 @@ struct SpikeFinding {
 /// One line: "loss 9.31 is 7.2 deviations above the mean 2.04 of 128 windows".
 [[nodiscard]] std::string to_string(const SpikeFinding& spike);
 
-/// What one call of Engine::step() did. All ranks get the same values, except for `num_micro_batches`,
-/// `first_non_finite` and `modules`.
+/// What one call of Engine::step() did. All ranks get the same values, except for `num_micro_batches`.
 struct StepReport {
   int64_t window = 0;     ///< windows consumed so far, this one included: unique, from 1
   int64_t update = 0;     ///< updates applied so far, this one included if it was applied
@@ -65,11 +64,12 @@ struct StepReport {
   int64_t num_micro_batches = 0;  ///< on this rank
   int64_t micro_batch = 0;        ///< samples of a micro-batch, as used on this rank
   int64_t num_out_of_memory = 0;  ///< times that the window began again with half the micro-batch
-  /// The op and the parameter where a value that is not finite first appeared, as far as this rank saw. Set
-  /// for the first window since the last update that is not finite, and if `diverged`.
+  /// The op and the parameter where a value that is not finite first appeared. Set for the first window
+  /// since the last update that is not finite, and if `diverged`.
   std::string first_non_finite{};
-  /// The norms of the modules, in the order of their parameters, as this rank saw them. Set for the first
-  /// window since the last update that is not finite.
+  int64_t non_finite_rank = 0;  ///< the rank where it appeared
+  /// The norms of the modules, in the order of their parameters, as `non_finite_rank` saw them. Set for the
+  /// first window since the last update that is not finite.
   std::vector<ModuleNorms> modules{};
 
   /// True unless the window was applied: parameters, moments and buffers stayed as they were.

@@ -65,14 +65,13 @@ void install_stop_signals(StopToken& stop);
 /// process at once.
 void detach_stop_signals();
 
-/// The handlers with a token of their own, which they let go of when this goes out of scope, on an exception
-/// too. A process has one at a time.
+/// The handlers with a token of their own. Puts the former handlers back when it goes out of scope, on an
+/// exception too. A process has one at a time.
 class StopSignals {
  public:
   /// Calls install_stop_signals().
   StopSignals() { install_stop_signals(token_); }
-  /// Calls detach_stop_signals().
-  ~StopSignals() { detach_stop_signals(); }
+  ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   /// What the signals ask to stop.

@@ -38,6 +38,10 @@ enum class SampleKind {
   kTokens   ///< token numbers
 };
 
+/// A target that counts neither in loss nor in weight, unless a task is told another one. PyTorch:
+/// torch.nn.CrossEntropyLoss, ignore_index.
+inline constexpr int64_t kIgnoreIndex = -100;
+
 /// What a model must know about a data set to be built for it.
 struct DatasetSpec {
   std::string name;                      ///< "fashion-mnist"
@@ -82,7 +86,7 @@ class Dataset {
 class TensorDataset final : public Dataset {
  public:
   /// inputs (N, ...), targets (N, ...) or undefined. If spec.num_classes is above 0, targets are int64 class
-  /// indices. Throws DataError naming the row if a target lies outside [0, num_classes), and if counts
+  /// indices or kIgnoreIndex. Throws DataError naming the row if a target is neither, and if counts
   /// differ, a tensor is not contiguous and on the CPU, or there is no sample.
   TensorDataset(DatasetSpec spec, at::Tensor inputs, at::Tensor targets);
   /// The same with extras, (N, ...) each.

@@ -21,8 +21,6 @@ class World {
   virtual void all_reduce_sum(at::Tensor& tensor) = 0;
   /// Replaces `tensor` on each rank by the one of rank `root`.
   virtual void broadcast(at::Tensor& tensor, int64_t root) = 0;
-  /// Waits until all ranks have called it.
-  virtual void barrier() = 0;
 };
 
 /// A world of one rank. Every call returns at once.
@@ -32,7 +30,6 @@ class SoloWorld final : public World {
   [[nodiscard]] int64_t size() const override { return 1; }
   void all_reduce_sum(at::Tensor&) override {}
   void broadcast(at::Tensor&, int64_t) override {}
-  void barrier() override {}
 };
 
 }  // namespace gradstep

@@ -11,9 +11,6 @@
 
 namespace gradstep {
 
-/// A target with this value does not count, as in torch.nn.functional.cross_entropy.
-inline constexpr int64_t kIgnoreIndex = -100;
-
 /// The cross entropy, summed over targets, in fp32 whatever type the outputs have. outputs (n, classes, ...),
 /// targets (n, ...) int64. PyTorch: torch.nn.functional.cross_entropy(reduction="sum").
 [[nodiscard]] at::Tensor cross_entropy_sum(const at::Tensor& outputs, const at::Tensor& targets,

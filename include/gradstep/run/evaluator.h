@@ -51,8 +51,8 @@ struct EvalResult {
 /// samples, and the buffers (batch norm statistics) of rank 0, which it keeps. The module is in evaluation
 /// mode meanwhile, and each part of it in its former mode afterwards. Does not touch gradients, random
 /// numbers and the autocast cache of a training forward around it. If memory runs out for a batch, batches
-/// are halved. Waits for the device. Throws what task and
-/// data set throw; an error on one rank is an error on all.
+/// are halved. Waits for the device. Throws what task and data set throw; an error on one rank is an error on
+/// all.
 [[nodiscard]] EvalResult evaluate(const Task& task, const Dataset& dataset, World& world,
                                   const EvaluateOptions& options = {});
 

@@ -71,7 +71,8 @@ class Trainer {
   /// However the run ends, it leaves a checkpoint of its last whole window, unless it diverged, a sink lost
   /// rows, or an update failed halfway. Throws Diverged after the last row (nothing is saved then),
   /// CheckpointError if a checkpoint cannot be written, Error (kOutOfMemory) if one sample does not fit into
-  /// memory, and what task, data set and sinks throw.
+  /// memory, ConfigError if it was called before or output_dir has checkpoints of a run that was not resumed,
+  /// and what task, data set and sinks throw.
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
  private:

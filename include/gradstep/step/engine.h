@@ -89,7 +89,8 @@ struct EngineState {
 /// What Engine::examine() found in a window.
 struct Examination {
   std::string first_non_finite{};      ///< op and parameter; empty: all was finite
-  std::vector<ModuleNorms> modules{};  ///< in the order of the parameters, as this rank sees them
+  std::vector<ModuleNorms> modules{};  ///< in the order of the parameters, as `rank` sees them
+  int64_t rank = 0;                    ///< whose samples these are
 };
 
 /// Trains a task: each call of step() turns one window, which is all samples of an update, into one update.
@@ -152,7 +153,7 @@ class Engine {
   [[nodiscard]] double next_lr() const;
   /// Windows, updates and skips so far.
   [[nodiscard]] const EngineCounters& counters() const;
-  /// The options as given, except for micro_batch, which is the one in use.
+  /// The options as given. state().micro_batch is the micro-batch in use.
   [[nodiscard]] const EngineOptions& options() const;
   /// The task as given.
   [[nodiscard]] const Task& task() const;
