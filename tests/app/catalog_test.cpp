@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "gradstep/app/app.h"
+#include "gradstep/base/error.h"
 #include "support/message_of.h"
 
 namespace gradstep::testing {

@@ -25,6 +25,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+class EmptyDataset final : public Dataset {
+ public:
+  [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
+  [[nodiscard]] int64_t size() const override { return 0; }
+  [[nodiscard]] Batch gather(const at::Tensor& /*ids*/, const Draw& /*draw*/) const override { return {}; }
+  [[nodiscard]] std::string fingerprint() const override { return "empty"; }
+
+ private:
+  DatasetSpec spec_{.name = "line", .input_shape = {1}};
+};
+
 // Regression on eight samples, as the tests below need it: `file` is read if it is given, and the module is
 // what they set.
 class FaultyRecipe final : public Recipe {
@@ -35,18 +46,18 @@ class FaultyRecipe final : public Recipe {
       std::ifstream in(file_, std::ios::binary);
       const std::string text(std::istreambuf_iterator<char>(in), {});
     }
-    const auto line = [](int64_t size) {
-      const at::Tensor x = at::arange(size, at::kFloat).view({size, 1});
-      return std::make_shared<TensorDataset>(DatasetSpec{.name = "line", .input_shape = {1}}, x, x);
-    };
-    return {line(train_size), test_size < 0 ? nullptr : line(test_size)};
+    const at::Tensor x = at::arange(8, at::kFloat).view({8, 1});
+    const auto line = std::make_shared<TensorDataset>(DatasetSpec{.name = "line", .input_shape = {1}}, x, x);
+    const auto empty = std::make_shared<EmptyDataset>();
+    if (is_empty) return {empty, nullptr};
+    return {line, has_empty_test ? empty : nullptr};
   }
   Task task(const DatasetSpec& /*spec*/) override { return regression_task(make()); }
 
   inline static std::function<torch::nn::Sequential()> make;
   inline static bool reads_file = false;
-  inline static int64_t train_size = 8;
-  inline static int64_t test_size = -1;  // none
+  inline static bool is_empty = false;
+  inline static bool has_empty_test = false;
 
  private:
   std::string file_;
@@ -59,8 +70,8 @@ class RecipeFaults : public ::testing::Test {
     set_program(AppAccess::program(app_));
     FaultyRecipe::make = [] { return torch::nn::Sequential(torch::nn::Linear(1, 1)); };
     FaultyRecipe::reads_file = false;
-    FaultyRecipe::train_size = 8;
-    FaultyRecipe::test_size = -1;
+    FaultyRecipe::is_empty = false;
+    FaultyRecipe::has_empty_test = false;
   }
   ~RecipeFaults() override { set_program(AppAccess::program(gradstep_under_test())); }
 
@@ -127,9 +138,9 @@ TEST_F(RecipeFaults, AFileThatItCannotReadIsAnErrorOfTheData) {
 }
 
 TEST_F(RecipeFaults, APartOfTheDataWithoutSamplesIsAnErrorOfTheData) {
-  FaultyRecipe::test_size = 0;
+  FaultyRecipe::has_empty_test = true;
   EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its test part has no samples"));
-  FaultyRecipe::train_size = 0;
+  FaultyRecipe::is_empty = true;
   EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its training part has no samples"));
 }
 
