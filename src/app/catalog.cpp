@@ -1,13 +1,95 @@
 // Keeps recipes by name. One recipe can be both a model and a data set.
 #include "app/catalog.h"
 
+#include <algorithm>
 #include <mutex>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 
+#include "base/error_text.h"
 #include "base/nearest.h"
+#include "base/out_of_memory.h"
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
+
+// Calls a function of a recipe. An exception that says neither what to do nor where it comes from gets the
+// name of the function: "task() of model 'mine'".
+template <class Call>
+auto named(const std::string& function, const std::string& recipe, Call call) {
+  const auto failure = [&](const std::string& what) {
+    return Error(ExitCode::kUnexpected, function + " of " + recipe + " threw " + what);
+  };
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw;
+    throw failure("an exception: " + one_line(error));
+  } catch (...) {
+    throw failure("something that is no std::exception");
+  }
+}
+
+class NamedModel final : public ModelRecipe {
+ public:
+  NamedModel(const std::string& name, std::unique_ptr<ModelRecipe> recipe)
+      : name_("model '" + name + "'"), recipe_(std::move(recipe)) {}
+  void flags(Flags& flags) override {
+    named("flags()", name_, [&] { recipe_->flags(flags); });
+  }
+  Task task(const DatasetSpec& spec) override {
+    return named("task()", name_, [&] { return recipe_->task(spec); });
+  }
+  [[nodiscard]] ModelSize size(const DatasetSpec& spec) const override {
+    return named("size()", name_, [&] { return recipe_->size(spec); });
+  }
+  [[nodiscard]] std::string describe(const DatasetSpec& spec) const override {
+    return named("describe()", name_, [&] { return recipe_->describe(spec); });
+  }
+  [[nodiscard]] std::map<std::string, std::string> notes() const override {
+    return named("notes()", name_, [&] { return recipe_->notes(); });
+  }
+  void adjust(Job& job) override {
+    named("adjust()", name_, [&] { recipe_->adjust(job); });
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<ModelRecipe> recipe_;
+};
+
+class NamedData final : public DataRecipe {
+ public:
+  // `load`: the name of the function that loads.
+  NamedData(const std::string& name, std::string load, std::unique_ptr<DataRecipe> recipe)
+      : name_("data set '" + name + "'"), load_(std::move(load)), recipe_(std::move(recipe)) {}
+  void flags(Flags& flags) override {
+    named("flags()", name_, [&] { recipe_->flags(flags); });
+  }
+  std::shared_ptr<const Dataset> load(Split part) override {
+    return named(load_, name_, [&] { return recipe_->load(part); });
+  }
+  [[nodiscard]] std::string folder() const override {
+    return named("folder()", name_, [&] { return recipe_->folder(); });
+  }
+  void restored() override {
+    named("restored()", name_, [&] { recipe_->restored(); });
+  }
+
+ private:
+  std::string name_;
+  std::string load_;
+  std::unique_ptr<DataRecipe> recipe_;
+};
 
 class ModelOf final : public ModelRecipe {
  public:
@@ -54,6 +136,22 @@ Type& find(const std::vector<std::pair<std::string, std::unique_ptr<Type>>>& all
   throw ConfigError(flag + " " + name + ": is not known here" + known_names(name, names));
 }
 
+// Folders, files and messages have the name of a recipe.
+bool is_name(const std::string& name) {
+  const auto is_odd = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; };
+  return !name.empty() && is_utf8(name) && std::ranges::none_of(name, is_odd);
+}
+
+void check_names(const std::string& what, const std::vector<std::string>& names) {
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (!is_name(*name))
+      throw std::logic_error("a " + what + " is named '" + *name +
+                             "'; a name is one line of UTF-8 without /, and not empty");
+    if (std::find(names.begin(), name, *name) != name)
+      throw std::logic_error("two are registered as " + what + " '" + *name + "'; rename one");
+  }
+}
+
 }  // namespace
 
 ModelRecipe& Recipes::model(const std::string& name) const { return find(models, "--model", name); }
@@ -62,25 +160,43 @@ DataRecipe& Recipes::dataset(const std::string& name) const { return find(datase
 void Catalog::add_model(const std::string& name, std::function<std::unique_ptr<ModelRecipe>()> make) {
   has_choice_ = true;
   model_names_.push_back(name);
-  makers_.emplace_back(
-      [name, make = std::move(make)](Recipes& recipes) { recipes.models.emplace_back(name, make()); });
+  makers_.emplace_back([name, make = std::move(make)](Recipes& recipes) {
+    auto recipe = named("the constructor", "model '" + name + "'", make);
+    recipes.models.emplace_back(name, std::make_unique<NamedModel>(name, std::move(recipe)));
+  });
 }
 
 void Catalog::add_dataset(const std::string& name, std::function<std::unique_ptr<DataRecipe>()> make) {
   has_choice_ = true;
   dataset_names_.push_back(name);
-  makers_.emplace_back(
-      [name, make = std::move(make)](Recipes& recipes) { recipes.datasets.emplace_back(name, make()); });
+  makers_.emplace_back([name, make = std::move(make)](Recipes& recipes) {
+    auto recipe = named("the constructor", "data set '" + name + "'", make);
+    recipes.datasets.emplace_back(name, std::make_unique<NamedData>(name, "load()", std::move(recipe)));
+  });
 }
 
 void Catalog::add_recipe(const std::string& name, std::function<std::shared_ptr<Recipe>()> make) {
+  ++num_recipes_;
   model_names_.push_back(name);
   dataset_names_.push_back(name);
   makers_.emplace_back([name, make = std::move(make)](Recipes& recipes) {
-    const std::shared_ptr<Recipe> recipe = make();
-    recipes.models.emplace_back(name, std::make_unique<ModelOf>(recipe));
-    recipes.datasets.emplace_back(name, std::make_unique<DataOf>(recipe));
+    const std::shared_ptr<Recipe> recipe = named("the constructor", "model '" + name + "'", make);
+    recipes.models.emplace_back(name, std::make_unique<NamedModel>(name, std::make_unique<ModelOf>(recipe)));
+    recipes.datasets.emplace_back(
+        name, std::make_unique<NamedData>(name, "data()", std::make_unique<DataOf>(recipe)));
   });
+}
+
+void Catalog::check() const {
+  if (model_names_.empty() || dataset_names_.empty()) {
+    throw std::logic_error(std::string("the program has no ") +
+                           (model_names_.empty() ? "model" : "data set") +
+                           "; register a model and a data set, or a recipe");
+  }
+  if (num_recipes_ > 0 && (has_choice_ || num_recipes_ > 1))
+    throw std::logic_error("a recipe must be the only one of its program; register models and data sets");
+  check_names("model", model_names_);
+  check_names("data set", dataset_names_);
 }
 
 Recipes Catalog::make() const {

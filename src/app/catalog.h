@@ -27,6 +27,10 @@ class Catalog {
   // A model and a data set under the same name, which share the recipe.
   void add_recipe(const std::string& name, std::function<std::shared_ptr<Recipe>()> make);
 
+  // Throws std::logic_error for a program without a model or a data set, for names that are odd or taken, and
+  // for a recipe beside others.
+  void check() const;
+  // The recipes' functions name themselves in what they throw.
   [[nodiscard]] Recipes make() const;
   [[nodiscard]] const std::vector<std::string>& model_names() const { return model_names_; }
   [[nodiscard]] const std::vector<std::string>& dataset_names() const { return dataset_names_; }
@@ -38,6 +42,7 @@ class Catalog {
   std::vector<std::string> model_names_;
   std::vector<std::string> dataset_names_;
   bool has_choice_ = false;
+  int num_recipes_ = 0;
 };
 
 }  // namespace gradstep

@@ -116,15 +116,18 @@ void adjust(ModelRecipe& recipe, Job& job) {
   }
 }
 
-// Throws DataError if the recipe cannot read a file.
+// Throws DataError if the recipe cannot read a file, and for a part without samples.
 std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split split) {
+  const std::string subject = "data set " + settings.config.dataset + ": ";
   try {
-    return settings.dataset().load(split);
+    std::shared_ptr<const Dataset> part = settings.dataset().load(split);
+    if (!part || part->size() > 0) return part;
   } catch (const std::system_error& error) {  // of files that the recipe reads
     if (error.code() == std::errc::not_enough_memory) throw;
-    throw DataError("data set " + settings.config.dataset + ": " + one_line(error) +
-                    "; give data that can be read");
+    throw DataError(subject + one_line(error) + "; give data that can be read");
   }
+  throw DataError(subject + "its " + (split == Split::kTrain ? "training" : "test") +
+                  " part has no samples; give data with some, or correct its recipe");
 }
 
 // Before anything is split off.
@@ -299,6 +302,8 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   // The number of threads changes the bits, so the number in use is recorded, not "all cores".
   std::map<std::string, std::string> recorded = prepared.settled;
   recorded["threads"] = std::to_string(at::get_num_threads());
+  // In one form, so that a resume does not take two texts of the same groups for two runs.
+  recorded["param_groups"] = to_string(job.engine.optimizer.groups);
   job.settings = settings.texts(recorded);
   job.model_settings = model_settings(settings, train.spec());
   adjust(settings.model(), job);

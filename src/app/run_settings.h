@@ -14,6 +14,9 @@
 
 namespace gradstep {
 
+// Whether the flag chooses a recipe: `dataset` and `model`.
+[[nodiscard]] bool is_choice(const std::string& key);
+
 class RunSettings {
  public:
   // Everything at its default. The catalog must outlive it.
@@ -28,7 +31,8 @@ class RunSettings {
   [[nodiscard]] std::vector<FlagInfo> data_flags() const;
 
   // Throws ConfigError naming `where` (the flag, variable or line of the config file) for a text that the
-  // flag does not take. REQUIRES: `key` is one of flags().
+  // flag does not take. REQUIRES: `key` is one of flags(), and model and dataset are set before the options
+  // of recipes, since several recipes may have an option of one name.
   void set(const std::string& key, const std::string& text, const std::string& where);
   // Throws ConfigError for a setting given for a recipe that is not chosen, and for what RunConfig refuses.
   void validate() const;
@@ -56,25 +60,42 @@ class RunSettings {
   RunConfig config{};
 
  private:
-  // One flag, and the recipes that own it; both empty: every run has it.
-  struct Known {
+  // A flag, and the recipe that owns it; both names empty: every run has it.
+  struct Owned {
     BoundFlag flag{};
-    std::vector<std::string> models{};
-    std::vector<std::string> datasets{};
-    std::vector<BoundFlag> shared{};  // the same flag of further recipes
-    std::string given{};              // where it was set; empty: it was not
+    std::string model{};
+    std::string dataset{};
     std::string default_value{};
+
+    [[nodiscard]] bool of_recipe() const { return !model.empty() || !dataset.empty(); }
+  };
+  // One key, with the flag of each recipe that has it.
+  struct Known {
+    std::vector<Owned> owners{};
+    std::string given{};  // where it was set; empty: it was not
+
+    [[nodiscard]] const Owned& first() const { return owners.front(); }
+    [[nodiscard]] const FlagInfo& info() const { return first().flag.info; }
   };
 
   void add_built_in();
   void add_recipes();
-  void add(BoundFlag flag, const std::string& group, const std::string& model, const std::string& dataset);
-  // Throws std::logic_error for a recipe's flag with a name or alias that is taken.
-  void refuse_taken_names(const FlagInfo& flag) const;
+  void add(BoundFlag flag, const std::string& group, const std::string& model = {},
+           const std::string& dataset = {});
+  // Throws std::logic_error for a recipe's flag with a default that it does not take itself, and with a name
+  // or alias that is taken.
+  void refuse_faulty(const Owned& owned) const;
   [[nodiscard]] std::vector<Known>::iterator place_of(const std::string& group, bool of_recipe);
-  [[nodiscard]] bool applies(const Known& known) const;
-  // Sets it in every recipe that has it; false: one of them does not take the text.
-  [[nodiscard]] static bool take(Known& known, const std::string& text);
+  [[nodiscard]] bool applies(const Owned& owned) const;
+  // The flag of the chosen recipe, or of every run; null: the chosen recipes have none of this key.
+  [[nodiscard]] const Owned* chosen(const Known& known) const;
+  [[nodiscard]] const FlagInfo& info_in_force(const Known& known) const;
+  // As the help has it, with the default of each recipe if they differ.
+  [[nodiscard]] static FlagInfo listed(const Known& known);
+  // Throws ConfigError if the chosen model and the chosen data set share a flag and begin with other values.
+  void refuse_two_values(const Known& known) const;
+  // Sets it in every recipe that takes the text; false: a chosen one does not, or none does.
+  [[nodiscard]] bool take(const Known& known, const std::string& text) const;
   Known* find(const std::string& key);
 
   const Catalog& catalog_;

@@ -56,7 +56,7 @@ FromEnvironment read_environment(const Environment& environment, std::vector<Fla
   return result;
 }
 
-// All settings given, the winning ones last.
+// All settings given, those that choose recipes first, and the winning ones last.
 std::vector<GivenSetting> collect(const GivenFlags& given, const FromEnvironment& environment,
                                   const std::vector<FlagInfo>& keys) {
   std::optional<std::string> config_path = environment.config_path;
@@ -72,6 +72,7 @@ std::vector<GivenSetting> collect(const GivenFlags& given, const FromEnvironment
   if (config_path) all = read_config_file(*config_path, keys);
   all.insert(all.end(), environment.settings.begin(), environment.settings.end());
   all.insert(all.end(), from_flags.begin(), from_flags.end());
+  std::ranges::stable_partition(all, is_choice, &GivenSetting::key);
   return all;
 }
 

@@ -22,13 +22,32 @@ bool is_about_files(const std::error_code& code) {
   }
 }
 
+// An error of the user's own may carry any code. None leaves with 0, or with a code outside the table.
+ExitCode failing_code(ExitCode code) {
+  switch (code) {
+    case ExitCode::kUsage:
+    case ExitCode::kDiverged:
+    case ExitCode::kCheckpoint:
+    case ExitCode::kData:
+    case ExitCode::kOutOfMemory:
+    case ExitCode::kSigint:
+    case ExitCode::kSigusr1:
+    case ExitCode::kSigterm:
+      return code;
+    case ExitCode::kOk:
+    case ExitCode::kUnexpected:
+      break;
+  }
+  return ExitCode::kUnexpected;
+}
+
 }  // namespace
 
 ExitCode exit_code_of(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
-    return error.exit_code();
+    return failing_code(error.exit_code());
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::not_enough_memory) return ExitCode::kOutOfMemory;
     return is_about_files(error.code()) ? ExitCode::kCheckpoint : ExitCode::kUnexpected;

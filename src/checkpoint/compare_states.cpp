@@ -151,10 +151,13 @@ std::vector<StateDifference> compare_states(const TrainState& a, const TrainStat
   found.value("next index", a.next.index, b.next.index);
   found.value("next number", a.next.number, b.next.number);
   found.value("progress samples", a.samples, b.samples);
-  // Intervals of the clock depend on the machine's mood.
-  if (a.eval_interval.unit != Interval::Unit::kSeconds)
+  // Intervals of the clock depend on the machine's mood, and other intervals count otherwise.
+  const auto comparable = [](const Interval& first, const Interval& second) {
+    return first == second && first.unit != Interval::Unit::kSeconds;
+  };
+  if (comparable(a.eval_interval, b.eval_interval))
     found.value("progress evals_due", a.evals_due, b.evals_due);
-  if (a.save_interval.unit != Interval::Unit::kSeconds)
+  if (comparable(a.save_interval, b.save_interval))
     found.value("progress saves_due", a.saves_due, b.saves_due);
   found.value("progress num_rollbacks", a.num_rollbacks, b.num_rollbacks);
   found.value("progress evals_without_best", a.evals_without_best, b.evals_without_best);

@@ -3,6 +3,7 @@
 #include "checkpoint/model_metadata.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/number_text.h"
@@ -17,6 +18,8 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 
 const std::string kPrefix = "gradstep.";
+constexpr std::array<const char*, 6> kFileKeys{"version", "git_commit", "precision",
+                                               "matmul",  "update",     "black_box"};
 
 // Reads one metadata value after the other, and complains in terms of the file.
 class MetadataReader {
@@ -54,7 +57,17 @@ std::optional<int64_t> exported_update(const std::string& path) {
   }
 }
 
+bool is_file_key(const std::string& key) { return std::ranges::count(kFileKeys, key) > 0; }
+
+void check_model_settings(const std::map<std::string, std::string>& settings) {
+  for (const auto& [key, text] : settings) {
+    if (is_file_key(key))
+      throw ConfigError("model setting '" + key + "': model files have this key for themselves; rename it");
+  }
+}
+
 std::map<std::string, std::string> model_metadata(const ModelInfo& info) {
+  check_model_settings(info.settings);
   Metadata metadata = info.settings;
   metadata["version"] = version();
   metadata["git_commit"] = git_commit();
@@ -81,8 +94,7 @@ ModelInfo model_info(const std::string& path, const std::map<std::string, std::s
   info.update = reader.number<int64_t>("update");
   if (info.update < 0)
     throw CheckpointError(path + ": metadata gradstep.update is out of range; use another file");
-  for (const char* own : {"version", "git_commit", "precision", "matmul", "update", "black_box"})
-    info.settings.erase(own);
+  for (const char* own : kFileKeys) info.settings.erase(own);
   return info;
 }
 

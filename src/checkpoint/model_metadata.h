@@ -10,7 +10,13 @@
 
 namespace gradstep {
 
-// Keys begin with "gradstep.". Bytes that are not UTF-8 are replaced.
+// Whether every model file has the key for itself, or a black box: no setting may have it.
+[[nodiscard]] bool is_file_key(const std::string& key);
+// Throws ConfigError if a setting has such a key.
+void check_model_settings(const std::map<std::string, std::string>& settings);
+
+// Keys begin with "gradstep.". Throws ConfigError for settings with keys of the file. Bytes that are not
+// UTF-8 are replaced.
 [[nodiscard]] std::map<std::string, std::string> model_metadata(const ModelInfo& info);
 
 // The update after which the model file at `path` was written; nothing if the file is missing, broken or of

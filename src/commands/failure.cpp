@@ -9,13 +9,16 @@
 
 #include "base/error_text.h"
 #include "base/exit_code_of.h"
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
 
-// Texts of the user, such as paths, may hold control characters, which would cut our own line or colour it.
-std::string printable(std::string text) {
+// Texts of the user, such as paths, may hold control characters, which would cut our own line or colour it,
+// and bytes that are not UTF-8.
+std::string printable(const std::string& raw) {
+  std::string text = to_utf8(raw);
   std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
@@ -47,10 +50,10 @@ std::string line_of(const std::exception_ptr& exception, ExitCode code) {
     if (code == ExitCode::kOutOfMemory) return kOutOfMemoryText;
     if (const auto* system_error = dynamic_cast<const std::system_error*>(&error)) {
       return code == ExitCode::kCheckpoint ? printable(error.what()) + cure(system_error->code())
-                                           : one_line(error);
+                                           : printable(one_line(error));
     }
     const bool of_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
-    return (of_torch ? "unexpected error in LibTorch: " : "unexpected error: ") + one_line(error);
+    return (of_torch ? "unexpected error in LibTorch: " : "unexpected error: ") + printable(one_line(error));
   } catch (...) {
     return "unexpected error of an unknown kind";
   }

@@ -31,13 +31,24 @@ std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const Blac
                   (takes_folder(settings) ? " with --data-dir" : ""));
 }
 
+// What the box recorded of data, model and process. A replay makes no step, and the program may have put a
+// schedule or an optimizer of its own in the place of the flags, which take no text of these.
+std::map<std::string, std::string> recorded_settings(const BlackBox& box) {
+  std::map<std::string, std::string> recorded = box.info.settings;
+  for (const char* key : {"data_dir", "val_fraction", "seed", "deterministic", "device", "threads", "workers",
+                          "memory_limit"}) {
+    const auto found = box.settings.find(key);
+    if (found != box.settings.end()) recorded.insert(*found);
+  }
+  return recorded;
+}
+
 }  // namespace
 
 int run_replay(const ReplayOptions& options) {
   BlackBox box = read_black_box(options.path);
-  std::map<std::string, std::string> recorded = box.info.settings;
-  recorded.insert(box.settings.begin(), box.settings.end());
-  const std::unique_ptr<RunSettings> settings = restore_settings(options.path, recorded, options.data);
+  const std::unique_ptr<RunSettings> settings =
+      restore_settings(options.path, recorded_settings(box), options.data);
   RunConfig& config = settings->config;
   if (!options.device.empty()) config.device = options.device;
   if (options.threads >= 0) config.threads = options.threads;

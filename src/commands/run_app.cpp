@@ -119,6 +119,7 @@ int dispatch(const Words& words) {
 
 int guarded(const Words& words) {
   try {
+    program().catalog.check();
     return dispatch(words);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
@@ -134,6 +135,10 @@ int App::run(int argc, char** argv) {
   open_missing_streams();
   ignore_write_signals();
   keep_freed_memory();
+  if (!parts_) {
+    std::fputs("this App was moved from; run the one that it was moved to\n", stderr);
+    return static_cast<int>(ExitCode::kUnexpected);
+  }
   set_program(*parts_);
   const int exit_code = guarded(Words(argv + std::min(argc, 1), argv + argc));
   std::fflush(stdout);

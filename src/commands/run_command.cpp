@@ -25,13 +25,14 @@ StopToken& stop_of_process() {
   return signals->token();
 }
 
-// Those of the arguments that are settings of the data.
+// Those of the arguments that are settings of the data, the choice of the data set first.
 std::vector<std::pair<std::string, std::string>> data_settings(const Arguments& arguments) {
   std::vector<std::pair<std::string, std::string>> found;
   const std::vector<FlagInfo> flags = RunSettings(program().catalog).data_flags();
   for (const auto& [key, text] : arguments.flags) {
     if (std::ranges::find(flags, key, &FlagInfo::key) != flags.end()) found.emplace_back(key, text);
   }
+  std::ranges::stable_partition(found, is_choice, &std::pair<std::string, std::string>::first);
   return found;
 }
 

@@ -43,8 +43,8 @@ void open_missing_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
     // The lowest free number is fd, since those below it are open by now. Without /dev/null nothing can be
-    // done.
-    if (open("/dev/null", O_RDWR) == -1) return;
+    // done. Writing to stdout fails, so that a result does not vanish.
+    if (open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) == -1) return;
   }
 }
 

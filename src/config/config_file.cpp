@@ -45,9 +45,55 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+// The end of the string that begins at `begin`: behind its closing quotes.
+size_t end_of_string(const std::string& text, size_t begin) {
+  const char quote = text[begin];
+  const std::string three(3, quote);
+  const size_t num_quotes = text.compare(begin, 3, three) == 0 ? 3 : 1;
+  for (size_t i = begin + num_quotes; i < text.size(); ++i) {
+    if (num_quotes == 1 && text[i] == '\n') return i;  // not TOML, as the parser will say
+    if (quote == '"' && text[i] == '\\')
+      ++i;
+    else if (text.compare(i, num_quotes, three, 0, num_quotes) == 0)
+      return i + num_quotes;
+  }
+  return text.size();
+}
+
+// The parser takes a key like a.b.c as tables within tables, and its stack is too small for many of them. The
+// line that has such a key; 0: none has.
+size_t line_of_deep_key(const std::string& text) {
+  constexpr size_t kMaxPoints = 100;  // outside strings; numbers have one
+  size_t line = 1, points = 0;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (c == '"' || c == '\'') {
+      const size_t end = end_of_string(text, i);
+      line += static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(i),
+                                             text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      i = end;
+    } else {
+      if (c == '\n') {
+        ++line;
+        points = 0;
+      }
+      if (c == '.' && ++points > kMaxPoints) return line;
+      ++i;
+    }
+  }
+  return 0;
+}
+
 toml::table parse(const std::string& path) {
+  const std::string text = read_text(path);
+  if (const size_t line = line_of_deep_key(text); line > 0) {
+    throw ConfigError(path + ", line " + std::to_string(line) +
+                      ": a key with more points than any setting has; train --help lists the keys");
+  }
   try {
-    return toml::parse(read_text(path), path);
+    return toml::parse(text, path);
   } catch (const toml::parse_error& error) {
     std::string what(error.description());
     std::replace(what.begin(), what.end(), '\n', ' ');

@@ -53,8 +53,9 @@ void validate(const Task& task) {
     if (!is_plain(metric.name))
       throw ConfigError("metric \"" + metric.name +
                         "\": a name has letters, digits and signs only, without spaces");
-    if (metric.name == "loss")
-      throw ConfigError("metric \"loss\": the loss is reported by itself; choose another name");
+    if (metric.name == "loss" || metric.name == "samples")
+      throw ConfigError("metric \"" + metric.name + "\": rows have val_" + metric.name +
+                        " already; choose another name");
     if (!names.insert(metric.name).second)
       throw ConfigError("two metrics are named " + metric.name + "; rename one");
     if (metric.num_rows < 1) throw ConfigError("metric " + metric.name + ": num_rows must be 1 or more");

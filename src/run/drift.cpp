@@ -16,6 +16,12 @@ void add_unless_equal(const std::string& key, const std::string& before, const s
   if (before != now) drifts.push_back({key, before, now, kind});
 }
 
+// Whether the checkpoint's optimizer has other tensors than the run's, so that no resume can take them.
+bool changes_the_moments(const Drift& drift) {
+  const auto freezes = [](const std::string& groups) { return groups.find("frozen") != std::string::npos; };
+  return drift.key == "opt" || (drift.key == "param_groups" && (freezes(drift.before) || freezes(drift.now)));
+}
+
 }  // namespace
 
 std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) {
@@ -42,12 +48,16 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
 
 void refuse_drift(const std::vector<Drift>& drifts, const std::string& checkpoint, bool accept_drift) {
   std::string found;
+  bool may_go_on = true;
   for (const Drift& drift : drifts) {
-    if (drift.kind == OnResume::kRefused) found += (found.empty() ? "" : "; ") + describe(drift);
+    if (drift.kind != OnResume::kRefused) continue;
+    found += (found.empty() ? "" : "; ") + describe(drift);
+    may_go_on = may_go_on && !changes_the_moments(drift);
   }
   if (found.empty() || accept_drift) return;
-  throw ConfigError("`resume`: " + checkpoint + " belongs to a different run: " + found +
-                    "; use the earlier values, another `output_dir`, or go on with `accept_drift`");
+  throw ConfigError(
+      "`resume`: " + checkpoint + " belongs to a different run: " + found + "; use the earlier values" +
+      (may_go_on ? ", another `output_dir`, or go on with `accept_drift`" : " or another `output_dir`"));
 }
 
 std::string describe(const Drift& drift) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/number_text.h"
+#include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -81,6 +82,7 @@ void validate(const Job& job) {
     return value >= least && value <= most;
   };
   validate(job.task);
+  check_model_settings(job.model_settings);
   require(job.data.train != nullptr, "it has no training data; fill in data");
   require(job.data.train->size() >= 1, "its training data have no sample; give some");
   require(!job.data.eval || job.data.eval->size() >= 1,

@@ -131,7 +131,7 @@ TEST(RunSettings, AnOptionOfAModelThatIsNotChosenIsRefused) {
   settings.set("width", "8", "--width");
   settings.set("own2", "true", "--own2");
   EXPECT_NO_THROW(settings.validate());
-  EXPECT_EQ(dynamic_cast<Toy<2>&>(settings.model()).width, 8);
+  EXPECT_EQ(settings.rebuilding().at("width"), "8");
   EXPECT_THAT(settings.toml({}),
               AllOf(HasSubstr("width = 8"), HasSubstr("own2 = true"), Not(HasSubstr("own1"))));
   settings.set("own1", "true", "job.toml, line 3: own1");
@@ -154,6 +154,97 @@ class OneFlag final : public ModelRecipe {
   double value_ = 0;
 };
 
+class Text final : public ModelRecipe {
+ public:
+  void flags(Flags& flags) override { flags.add("temperature", text_, "Heat."); }
+  Task task(const DatasetSpec& /*spec*/) override { return {}; }
+
+ private:
+  std::string text_;
+};
+
+// Models and a data set that share an option, each with a default and a range of its own.
+class Shared final : public ModelRecipe {
+ public:
+  Shared(double value, double max) : temperature(value), max_(max) {}
+  void flags(Flags& flags) override { flags.add("temperature", temperature, "Heat.").range(0, max_); }
+  Task task(const DatasetSpec& /*spec*/) override { return {}; }
+  double temperature;
+
+ private:
+  double max_;
+};
+
+class SharedData final : public DataRecipe {
+ public:
+  void flags(Flags& flags) override { flags.add("temperature", temperature_, "Heat."); }
+  std::shared_ptr<const Dataset> load(Split /*part*/) override { return nullptr; }
+
+ private:
+  double temperature_ = 3;
+};
+
+class SharedOption : public ::testing::Test {
+ protected:
+  SharedOption() {
+    catalog_.add_model("soft", [] { return std::make_unique<Shared>(1, 100); });
+    catalog_.add_model("hard", [] { return std::make_unique<Shared>(20, 50); });
+    catalog_.add_dataset("none", [] { return std::make_unique<NoData>(); });
+    catalog_.add_dataset("warm", [] { return std::make_unique<SharedData>(); });
+  }
+  Catalog catalog_;
+};
+
+TEST_F(SharedOption, TheDefaultOfTheChosenRecipeIsRecordedAndReadBack) {
+  RunSettings settings(catalog_);
+  settings.set("model", "hard", "--model");
+  EXPECT_THAT(settings.toml({}), HasSubstr("temperature = 20.0\n"));
+  EXPECT_EQ(settings.rebuilding().at("temperature"), "20");
+  const Settings texts = settings.texts({});
+  const auto found = std::ranges::find(texts, "temperature", &Setting::key);
+  ASSERT_NE(found, texts.end());
+  EXPECT_EQ(found->text, "20");
+  EXPECT_EQ(found->default_text, "20");
+  RunSettings again(catalog_);
+  again.restore("a file", settings.rebuilding());
+  EXPECT_EQ(again.toml({}), settings.toml({}));
+  const std::vector<FlagInfo> flags = settings.flags();
+  EXPECT_EQ(std::ranges::find(flags, "temperature", &FlagInfo::key)->default_text,
+            "3 for warm, 1 for soft, 20 for hard");
+}
+
+TEST_F(SharedOption, TheRangeOfTheChosenRecipeHolds) {
+  RunSettings settings(catalog_);
+  EXPECT_NO_THROW(settings.set("temperature", "70", "--temperature"));
+  settings.set("model", "hard", "--model");
+  EXPECT_THAT(message_of<ConfigError>([&] { settings.set("temperature", "70", "--temperature"); }),
+              HasSubstr("--temperature '70': must be a number from 0 to 50"));
+}
+
+TEST_F(SharedOption, AModelAndADataSetThatBeginWithOtherValuesNeedOneFromTheUser) {
+  RunSettings settings(catalog_);
+  settings.set("dataset", "warm", "--dataset");
+  EXPECT_THAT(message_of<ConfigError>([&] { settings.validate(); }),
+              HasSubstr("--temperature: is 3 by default for warm, and 1 for soft"));
+  settings.set("temperature", "5", "--temperature");
+  EXPECT_NO_THROW(settings.validate());
+}
+
+TEST_F(SharedOption, OtherKindsOfValueAreRefused) {
+  catalog_.add_model("third", [] { return std::make_unique<OneFlag>("temperature", ""); });
+  EXPECT_NO_THROW(RunSettings{catalog_});
+  catalog_.add_model("fourth", [] { return std::make_unique<Text>(); });
+  EXPECT_THAT(message_of<std::logic_error>([&] { RunSettings{catalog_}; }),
+              HasSubstr("'temperature' of a recipe has another kind of value in another recipe"));
+}
+
+TEST(RunSettings, ADefaultThatItsOwnRangeExcludesIsAnErrorOfTheProgram) {
+  Catalog catalog;
+  catalog.add_model("hot", [] { return std::make_unique<Shared>(200, 100); });
+  EXPECT_THAT(message_of<std::logic_error>([&] { RunSettings{catalog}; }),
+              HasSubstr("its default is '200', and must be a number from 0 to 100"));
+}
+
 // What a program with these models says; empty: nothing.
 std::string complaint_about(const std::vector<std::pair<std::string, std::string>>& flags) {
   Catalog catalog;
@@ -171,7 +262,8 @@ std::string complaint_about(const std::vector<std::pair<std::string, std::string
 
 TEST(RunSettings, ARecipeMayNotTakeANameThatEveryProgramHas) {
   for (const char* taken : {"lr", "wd", "learning_rate", "optimizer", "num_workers", "config", "help",
-                            "dataset", "model", "predictions", "json"}) {
+                            "dataset", "model", "predictions", "json", "num_classes", "input_shape",
+                            "vocab_size", "update", "version", "git_commit", "black_box"}) {
     EXPECT_THAT(complaint_about({{taken, ""}}), HasSubstr(std::string("flag '") + taken + "' of a recipe"));
     EXPECT_THAT(complaint_about({{"mine", taken}}),
                 HasSubstr(std::string("flag 'mine' of a recipe: its alias '") + taken + "'"));

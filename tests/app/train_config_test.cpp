@@ -154,6 +154,16 @@ TEST_F(TrainSettingsTest, TablesListsAndDatesAreRefused) {
   EXPECT_THAT(file_refusal("[optimizer]\nlr = 1\n"), HasSubstr("optimizer is a table"));
 }
 
+TEST_F(TrainSettingsTest, AKeyOfManyPartsIsRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 60'000; ++i) key += ".a";
+  for (const std::string& text : {key + " = 1\n", "[" + key + "]\n", "lr = {" + key + " = 1}\n"}) {
+    EXPECT_THAT(file_refusal("seed = 1\n" + text), AllOf(HasSubstr("line 2"), HasSubstr("points")));
+  }
+  const std::string points(500, '.');
+  EXPECT_EQ(file_refusal("data_dir = \"" + points + "\\\"" + points + "\"  # " + points + "\n"), "");
+}
+
 TEST_F(TrainSettingsTest, AKeyGivenTwiceIsRefused) {
   EXPECT_THAT(file_refusal("lr = 1\nlr = 2\n"), HasSubstr("line 2"));
   EXPECT_THAT(file_refusal("lr = 1\nlearning_rate = 2\n"), HasSubstr("is given twice"));

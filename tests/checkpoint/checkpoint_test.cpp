@@ -286,6 +286,16 @@ TEST(CompareStates, NamesWhatDiffers) {
   EXPECT_EQ(found[5].what, "best_eval");
 }
 
+TEST(CompareStates, WhatOtherIntervalsCountedIsNotCompared) {
+  TrainState a = full_state();
+  a.save_interval = {.value = 2};
+  TrainState b = a;
+  b.saves_due += 8;
+  EXPECT_THAT(compare_states(a, b), SizeIs(1));
+  b.save_interval = {.value = 10};
+  EXPECT_THAT(compare_states(a, b), IsEmpty());
+}
+
 TEST(CompareStates, ValuesAndTensorsOfTheUserCount) {
   const TrainState a = full_state();
   TrainState b = full_state();

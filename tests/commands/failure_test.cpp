@@ -36,9 +36,16 @@ TEST(Failure, OurErrorsSpeakForThemselves) {
   EXPECT_EQ(failure_of(DataError("file x: broken")).line, "file x: broken");
 }
 
+TEST(Failure, NoErrorLeavesWithZeroOrACodeOutsideTheTable) {
+  EXPECT_EQ(failure_of(Error(ExitCode::kOk, "a")).exit_code, 1);
+  EXPECT_EQ(failure_of(Error(static_cast<ExitCode>(300), "a")).exit_code, 1);
+  EXPECT_EQ(failure_of(Error(ExitCode::kSigterm, "a")).exit_code, 143);
+}
+
 TEST(Failure, ControlCharactersOfAPathDoNotCutTheLine) {
   EXPECT_EQ(failure_of(ConfigError("folder a\nb\r\x1b[31m: in use; choose another")).line,
             "folder a?b??[31m: in use; choose another");
+  EXPECT_EQ(failure_of(std::runtime_error("a\x1b[31m \xff")).line, "unexpected error: a?[31m \xEF\xBF\xBD");
 }
 
 TEST(Failure, OutOfMemoryOfEachKindIsSix) {

@@ -26,6 +26,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+class EmptyDataset final : public Dataset {
+ public:
+  [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
+  [[nodiscard]] int64_t size() const override { return 0; }
+  [[nodiscard]] Batch gather(const at::Tensor& /*ids*/, const Draw& /*draw*/) const override { return {}; }
+  [[nodiscard]] std::string fingerprint() const override { return "empty"; }
+
+ private:
+  DatasetSpec spec_{.name = "line", .input_shape = {1}};
+};
+
 // Regression on eight samples, as the tests below need it: `file` is read if it is given, and the module is
 // what they set.
 class FaultyRecipe final : public Recipe {
@@ -37,12 +48,17 @@ class FaultyRecipe final : public Recipe {
       const std::string text(std::istreambuf_iterator<char>(in), {});
     }
     const at::Tensor x = at::arange(8, at::kFloat).view({8, 1});
-    return {std::make_shared<TensorDataset>(DatasetSpec{.name = "line", .input_shape = {1}}, x, x), nullptr};
+    const auto line = std::make_shared<TensorDataset>(DatasetSpec{.name = "line", .input_shape = {1}}, x, x);
+    const auto empty = std::make_shared<EmptyDataset>();
+    if (is_empty) return {empty, nullptr};
+    return {line, has_empty_test ? empty : nullptr};
   }
   Task task(const DatasetSpec& /*spec*/) override { return regression_task(make()); }
 
   inline static std::function<torch::nn::Sequential()> make;
   inline static bool reads_file = false;
+  inline static bool is_empty = false;
+  inline static bool has_empty_test = false;
 
  private:
   std::string file_;
@@ -55,6 +71,8 @@ class RecipeFaults : public ::testing::Test {
     set_program(AppAccess::program(app_));
     FaultyRecipe::make = [] { return torch::nn::Sequential(torch::nn::Linear(1, 1)); };
     FaultyRecipe::reads_file = false;
+    FaultyRecipe::is_empty = false;
+    FaultyRecipe::has_empty_test = false;
   }
   ~RecipeFaults() override { set_program(AppAccess::program(gradstep_under_test())); }
 
@@ -107,6 +125,23 @@ TEST_F(RecipeFaults, AFileThatItCannotReadIsAnErrorOfTheData) {
   Start folder = settings();
   folder.set("file", out_.path(), "--file");
   EXPECT_THAT(refusal<DataError>(folder), AllOf(HasSubstr("data set model: "), HasSubstr("Is a directory")));
+}
+
+TEST_F(RecipeFaults, APartOfTheDataWithoutSamplesIsAnErrorOfTheData) {
+  FaultyRecipe::has_empty_test = true;
+  EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its test part has no samples"));
+  FaultyRecipe::is_empty = true;
+  EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its training part has no samples"));
+}
+
+TEST_F(RecipeFaults, WhatItThrowsIsNamedByItsFunction) {
+  FaultyRecipe::make = []() -> torch::nn::Sequential { throw std::runtime_error("no weights"); };
+  EXPECT_THAT(refusal<Error>(settings()),
+              HasSubstr("task() of model 'model' threw an exception: no weights"));
+  FaultyRecipe::make = []() -> torch::nn::Sequential { throw 42; };
+  EXPECT_THAT(refusal<Error>(settings()), HasSubstr("task() of model 'model' threw something"));
+  FaultyRecipe::make = []() -> torch::nn::Sequential { throw DataError("speaks for itself"); };
+  EXPECT_THAT(refusal<DataError>(settings()), ::testing::StartsWith("speaks for itself"));
 }
 
 TEST_F(RecipeFaults, FlagsThatNoFileOfARunCouldHoldAreErrorsOfTheProgram) {

@@ -76,6 +76,13 @@ TEST_F(ReplayCommand, PrintsTheSameTableAndSaysSo) {
   }
 }
 
+TEST_F(ReplayCommand, AScheduleAnOptimizerAndAnOrderOfTheProgramsOwnDoNotMatter) {
+  BlackBox box = leave_box();
+  box.settings.insert({{"sched", "own"}, {"opt", "own"}, {"order", "own"}, {"lr", "-1"}});
+  write_black_box(posix_file_system(), path(), box);
+  EXPECT_EQ(run({.path = path()}).first, 0);
+}
+
 TEST_F(ReplayCommand, OtherNumbersLeaveWithOne) {
   BlackBox box = leave_box();
   box.modules[1].num_bad += 1;

@@ -129,7 +129,7 @@ class Eval(ProgramTest):
         shell = subprocess.run(
             ["sh", "-c", '"$0" eval "$1" >&-', PROGRAM, str(self.folder / "run")], env=ENVIRONMENT, timeout=60
         )
-        self.assertEqual(shell.returncode, 0)
+        self.assertEqual(shell.returncode, 4)
 
 
 class Env(ProgramTest):

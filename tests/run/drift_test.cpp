@@ -92,6 +92,17 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
   EXPECT_THAT(refused([](Now& now) { now.config.val_fraction = 0.1; }), HasSubstr("val_fraction"));
 }
 
+TEST(Drift, AcceptDriftIsNotAdvisedForAnotherOptimizerOrOtherFrozenParameters) {
+  const auto refusal = [](const char* key, const char* text) {
+    Now now;
+    now.settings->set(key, text, "");
+    return now.refusal();
+  };
+  EXPECT_THAT(refusal("param_groups", "fc1.*:lr=0.5"), HasSubstr("`accept_drift`"));
+  for (const std::string& text : {refusal("param_groups", "fc1.*:frozen"), refusal("opt", "sgd")})
+    EXPECT_THAT(text, AllOf(HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
+}
+
 TEST(Drift, LearningRatePrecisionThreadsAndMicroBatchWarn) {
   Now now;
   now.config.lr = 1e-4;

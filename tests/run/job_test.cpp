@@ -44,9 +44,14 @@ TEST(Job, WhatMakesNoSenseIsNamed) {
     });
   };
   EXPECT_THAT(metrics({"a", "a"}), HasSubstr("two metrics are named a"));
-  EXPECT_THAT(metrics({"loss"}), HasSubstr("reported by itself"));
+  EXPECT_THAT(metrics({"loss"}), HasSubstr("rows have val_loss already"));
+  EXPECT_THAT(metrics({"samples"}), HasSubstr("rows have val_samples already"));
   for (const std::string name : {"", "two words", "new\nline", "\xff", "esc\x1b"})
     EXPECT_THAT(metrics({name}), HasSubstr("without spaces")) << name;
+  for (const char* key : {"version", "git_commit", "precision", "matmul", "update", "black_box"}) {
+    EXPECT_THAT(refusal([&](Job& job) { job.model_settings[key] = "7"; }),
+                HasSubstr(std::string("model setting '") + key + "'"));
+  }
   EXPECT_THAT(refusal([](Job& job) { job.data = {}; }), HasSubstr("no training data"));
   EXPECT_THAT(refusal([](Job& job) { job.global_batch = -1; }), HasSubstr("global_batch"));
   EXPECT_THAT(refusal([](Job& job) { job.epoch_size = -1; }), HasSubstr("epoch_size"));

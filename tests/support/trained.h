@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "app/train_command.h"
+#include "commands/train_command.h"
 
 namespace gradstep::testing {
 

@@ -91,13 +91,16 @@ class Recipe {
 
 /// A training program made of recipes: train, eval, replay, ckpt, verify-resume and env, with flags, config
 /// file, environment variables, plan, help and exit codes. Recipes are registered by name, in the order of
-/// the help; the first model and the first data set are the defaults.
+/// the help; the first model and the first data set are the defaults. A name is one line of UTF-8 without /,
+/// and no two models or data sets have the same. The program needs a model and a data set, or one Recipe and
+/// nothing else; run() refuses others. An exception of a recipe's function that is no gradstep::Error ends
+/// the program with exit code 1 and a line that names the function.
 class App {
  public:
   /// A program without recipes. `name` is its name in messages and help.
   explicit App(std::string name);
   ~App();
-  /// Moves the program; only destruction and assignment may follow for the one moved from.
+  /// Moves the program; only destruction and assignment make sense for the one moved from: run() returns 1.
   App(App&&) noexcept;
   /// Likewise.
   App& operator=(App&&) noexcept;

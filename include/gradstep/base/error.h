@@ -9,7 +9,7 @@ namespace gradstep {
 /// How a program made with App leaves. Part of the API: the numbers do not change.
 enum class ExitCode : int {
   kOk = 0,           ///< done, or ended as asked by a limit of time or of updates
-  kUnexpected = 1,   ///< a fault of gradstep
+  kUnexpected = 1,   ///< an unexpected error, a fault of the program
   kUsage = 2,        ///< flags, config file, options, or an output folder that cannot be used
   kDiverged = 3,     ///< numbers went wrong, and cannot be mended or a policy asked to stop; see Diverged
   kCheckpoint = 4,   ///< no usable checkpoint or model file, or none can be written

@@ -19,7 +19,8 @@ namespace gradstep {
 
 /// What a model file has besides the weights, in its metadata.
 struct ModelInfo {
-  /// Job::model_settings: the module is built again from these.
+  /// Job::model_settings: the module is built again from these. Their keys must not be version, git_commit,
+  /// precision, matmul, update or black_box, which the file has for itself.
   std::map<std::string, std::string> settings{};
   Precision precision = Precision::kFp32;  ///< that the model was trained in
   Matmul matmul = Matmul::kTorch;          ///< that computed its matrix products
@@ -31,7 +32,8 @@ struct ModelInfo {
 [[nodiscard]] NamedTensors model_tensors(const torch::nn::Module& module);
 
 /// Writes parameters and buffers of a module into a safetensors file, under their PyTorch state_dict names,
-/// atomically. Synchronises the device. Throws CheckpointError.
+/// atomically. Synchronises the device. Throws CheckpointError, and ConfigError for settings with keys of the
+/// file.
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);
 /// The same for tensors by name. Returns the bytes of the file.

@@ -80,8 +80,11 @@ class Flags {
 
   /// Adds a flag for a whole number. `key` has only lower-case letters, digits and _: "seq_length" is
   /// --seq-length. `value` has the default, receives what the user gives, and must outlive the flags. Throws
-  /// std::logic_error for a key that is given twice or badly spelt. A key or an alias that every program has
-  /// already, such as "lr" or its alias "learning_rate", ends the program in the same way at its start.
+  /// std::logic_error for a key that is given twice or badly spelt. Three more mistakes end the program in
+  /// the same way at its start: a key or an alias that every program has already, such as "lr", its alias
+  /// "learning_rate" or "num_classes", which describes the data in model files; a default that the flag does
+  /// not take itself; and another kind of value than the flag of this key has in another recipe. Recipes may
+  /// share a key otherwise: default, range and rule of the chosen recipe hold.
   Entry& add(const std::string& key, int64_t& value, const std::string& help);
   /// The same for a real number.
   Entry& add(const std::string& key, double& value, const std::string& help);

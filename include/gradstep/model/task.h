@@ -101,8 +101,8 @@ struct Task {
 }
 
 /// Throws ConfigError for a task without module, forward, loss or parameters, for a metric whose name is
-/// empty, taken, "loss", or has a space, and for parameters and buffers whose elements share memory
-/// (expand()).
+/// empty, taken, "loss" or "samples", or has a space, and for parameters and buffers whose elements share
+/// memory (expand()).
 void validate(const Task& task);
 
 }  // namespace gradstep
