@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -150,10 +151,18 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
       wait_for(device);
       const double seconds = seconds_since(start);
       // The first round builds kernels and caches.
-      if (round > 0) way.seconds = round == 1 ? seconds : std::min(way.seconds, seconds);
+      if (round > 0) way.rounds.push_back(seconds);
     }
   }
+  for (ProbeResult& way : ways) way.seconds = std::ranges::min(way.rounds);
   return ways;
+}
+
+bool wins_clearly(const ProbeResult& way, const ProbeResult& more_exact) {
+  const auto faster = [](double seconds, double other) { return seconds < other * kMargin; };
+  size_t lost = 0;
+  for (size_t i = 0; i < way.rounds.size(); ++i) lost += !faster(way.rounds[i], more_exact.rounds[i]);
+  return faster(way.seconds, more_exact.seconds) && lost <= way.rounds.size() / 8;
 }
 
 PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::optional<Precision> precision,
@@ -161,7 +170,7 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::opti
   const at::Device device = task.module->parameters().front().device();
   std::vector<ProbeResult> ways;
   for (const Precision p : precisions_to_try(precision, device)) {
-    for (const Matmul m : matmuls_to_try(matmul, p, device)) ways.push_back({p, m, 0});
+    for (const Matmul m : matmuls_to_try(matmul, p, device)) ways.push_back({p, m});
   }
   PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
   if (ways.size() > 1) {
@@ -169,7 +178,7 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::opti
     // Ways are in order of exactness: a later one is taken only when it wins clearly.
     const ProbeResult* best = &choice.measured.front();
     for (const ProbeResult& result : choice.measured) {
-      if (result.seconds < best->seconds * kMargin) best = &result;
+      if (wins_clearly(result, *best)) best = &result;
     }
     choice.precision = best->precision;
     choice.matmul = best->matmul;

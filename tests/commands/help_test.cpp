@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -17,8 +18,12 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Help, DocsAreUpToDate) {
-  EXPECT_EQ(read_source_file("docs/cli.md"), markdown_help())
-      << "docs/cli.md is out of date; run: build/gradstep --help-markdown > docs/cli.md";
+  const std::string file = read_source_file("docs/cli.md"), help = markdown_help();
+  const auto [at, ignored] = std::ranges::mismatch(file, help);
+  if (file == help) return;
+  const auto begin = file.rfind('\n', static_cast<size_t>(at - file.begin())) + 1;
+  FAIL() << "docs/cli.md is out of date; run: make docs. The first line that differs:\n"
+         << file.substr(begin, file.find('\n', begin) - begin);
 }
 
 TEST(Help, EveryFlagOfEveryCommandIsInHelpAndDocs) {

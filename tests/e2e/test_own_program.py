@@ -90,6 +90,12 @@ class OwnProgram(unittest.TestCase):
         difference = self.done(run("ckpt", "diff", self.folder / "whole", self.folder / "run"))
         self.assertIn("equal: ", difference.stdout)
 
+    def test_threads_spin_briefly(self):
+        """Else a busy machine slows a run down many times. libgomp itself says what it works with."""
+        for chosen, expected in (({}, "20000"), ({"GOMP_SPINCOUNT": "7"}, "7")):
+            err = run("--version", env={"OMP_DISPLAY_ENV": "verbose", **chosen}).stderr
+            self.assertRegex(err, rf"GOMP_SPINCOUNT = '{expected}'")
+
     def test_verify_resume(self):
         flags = ("--file", self.text, "--seq", 16, "--width", 8, "-b", 8, "--warmup-steps", 0, "--threads", 1)
         out = self.done(run("verify-resume", "--updates", 3, "--more", 3, "--", *flags, "--precision", "fp32")).stdout
