@@ -43,13 +43,11 @@ struct ByteRecipe : gradstep::Recipe {
     const at::Tensor inputs = bytes.slice(0, 0, n * seq).view({n, seq});
     const at::Tensor targets = bytes.slice(0, 1, n * seq + 1).view({n, seq}).clone();
     const int64_t split = n - std::max<int64_t>(n / 10, 1);
+    const gradstep::DatasetSpec spec{
+        .name = "bytes", .input_shape = {seq}, .kind = gradstep::SampleKind::kTokens, .vocab_size = 256};
     const auto part = [&](int64_t begin, int64_t end) {
-      return std::make_shared<gradstep::TensorDataset>(
-          gradstep::DatasetSpec{.name = "bytes",
-                                .input_shape = {seq},
-                                .kind = gradstep::SampleKind::kTokens,
-                                .vocab_size = 256},
-          inputs.slice(0, begin, end).contiguous(), targets.slice(0, begin, end).contiguous());
+      return std::make_shared<gradstep::TensorDataset>(spec, inputs.slice(0, begin, end).contiguous(),
+                                                       targets.slice(0, begin, end).contiguous());
     };
     return {part(0, split), part(split, n)};
   }

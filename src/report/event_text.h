@@ -1,4 +1,4 @@
-// Words for events and ends of runs: the one place where the types of events.h and RunEnd become text.
+// Words for events and ends of runs: the one place where the events and RunEnd become text.
 #pragma once
 
 #include <string>

@@ -140,7 +140,18 @@ void Trainer::Impl::consume(const Window& window) {
   clock_.finish_row(row);
   window_seconds_ = std::max(0.9 * window_seconds_, row.time_data + row.time_step);
   reporter_->tell([&](Sink& sinks) { sinks.window(row); });
-  if (!known) react(window, row.step);
+  if (known) return;
+  refuse_empty_epoch(row.step);
+  react(window, row.step);
+}
+
+// A run that counts updates would never end.
+void Trainer::Impl::refuse_empty_epoch(const StepReport& step) {
+  empty_in_a_row_ = step.outcome == StepOutcome::kEmpty ? empty_in_a_row_ + 1 : 0;
+  if (empty_in_a_row_ < setup_.sampler.windows_per_epoch()) return;
+  throw DataError("data set " + setup_.job.data.train->spec().name + ": no sample of the last " +
+                  std::to_string(empty_in_a_row_) +
+                  " windows, a whole epoch, counts: their weight is 0; correct the targets or Task::weight");
 }
 
 void Trainer::Impl::react(const Window& window, const StepReport& step) {

@@ -46,6 +46,7 @@ class Trainer::Impl {
   void look_around();
   void consume(const Window& window);
   void react(const Window& window, const StepReport& step);
+  void refuse_empty_epoch(const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
   void take_over(const FoundCheckpoint& found);  // at the start
   // Throws on all ranks if they have not all found a checkpoint of the same window.
@@ -92,6 +93,7 @@ class Trainer::Impl {
   std::string resumed_from_;
   std::vector<Event> first_events_;  // that resume() leaves for the sinks
   int64_t first_update_ = 0;         // of this start
+  int64_t empty_in_a_row_ = 0;       // windows of weight 0
   double window_seconds_ = 0;        // that the slowest recent window took
   int64_t evaluated_at_ = -1;        // windows consumed when it was last tried in this start
   int64_t saved_at_ = -1;

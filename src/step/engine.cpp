@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <exception>
+#include <utility>
 
 #include "base/out_of_memory.h"
 #include "dist/over_ranks.h"
@@ -38,13 +39,18 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
       accumulator(task, options.precision, device),
       grad_sync(make_grad_sync(values(optimizer.parameters()), world)),
       scaler(options.precision == Precision::kFp16, options.scaler, device),
-      buffers(*task.module),
+      snapshot(task),
       ema(optimizer.parameters(), options.ema_decay),
       spikes(options.spikes),
       micro_batch(options.micro_batch),
       host_scale(scaler.scale()),
       norm(scalar(0, device)),
-      found_inf(scalar(0, device)) {}
+      found_inf(scalar(0, device)) {
+  if (!task.divisible && world.size() > 1) {
+    throw ConfigError("the loss of the task needs its window in one piece, and " +
+                      std::to_string(world.size()) + " ranks would cut it; train it on one rank");
+  }
+}
 
 StepReport Engine::Impl::step(const Window& window) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
@@ -52,7 +58,7 @@ StepReport Engine::Impl::step(const Window& window) {
   if (report.divisor == 0) return pass_by(window, std::move(report), StepOutcome::kEmpty);
 
   zero_grad();
-  buffers.save();
+  save_task();
   const int64_t micro_batch_before = micro_batch;
   try {
     // Accumulate and reduce. If memory runs out on any rank, all of them begin again in smaller pieces.
@@ -89,7 +95,10 @@ StepReport Engine::Impl::step(const Window& window) {
     const std::exception_ptr failure = std::current_exception();
     const bool others_wait = owes_loss;
     if (others_wait) (void)share_loss(0, /*failed=*/true);
-    drop();
+    try {
+      drop();
+    } catch (...) {  // the first failure is the one that counts
+    }
     if (is_whole) micro_batch = micro_batch_before;
     if (others_wait) throw_together(failure, device, world);
     std::rethrow_exception(failure);
@@ -146,7 +155,12 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
     passes.error = std::current_exception();
   }
   // By now the graph of the failed passes is gone, and its memory with it.
-  drop();
+  try {
+    drop();
+  } catch (...) {  // of Task::restore_user_state
+    passes.status = SyncStatus::kFailed;
+    if (!passes.error) passes.error = std::current_exception();
+  }
   return passes;
 }
 
@@ -232,7 +246,7 @@ void Engine::Impl::note_update() {
 }
 
 void Engine::Impl::note_skip(const Window& window, StepReport& report) {
-  buffers.restore();
+  restore_task();
   ++counters.skipped_total;
   ++counters.skips_in_a_row;
   report.diverged = counters.skips_in_a_row >= options.max_skips_in_a_row;
@@ -252,9 +266,23 @@ void Engine::Impl::note_skip(const Window& window, StepReport& report) {
   report.non_finite_rank = non_finite_rank;
 }
 
+// Task::user_state may throw on this rank alone.
+void Engine::Impl::save_task() {
+  if (!task.user_state) return snapshot.save();
+  together([&] { snapshot.save(); }, device, world);
+}
+
+void Engine::Impl::restore_task() {
+  if (!task.user_state) return snapshot.restore();
+  is_whole = false;
+  together([&] { snapshot.restore(); }, device, world);
+}
+
 void Engine::Impl::drop() {
   zero_grad();
-  buffers.restore();
+  const bool was_whole = std::exchange(is_whole, false);
+  snapshot.restore();
+  is_whole = was_whole;
 }
 
 void Engine::Impl::zero_grad() {
@@ -283,7 +311,7 @@ Examination Engine::examine(const Window& window, std::optional<double> divisor)
   if (*divisor == 0) return {};
   std::optional<ModeGuard> training;
   if (!impl_->task.module->is_training()) training.emplace(*impl_->task.module, true);
-  impl_->buffers.save();
+  impl_->snapshot.save();
   return impl_->examine_as(window, impl_->host_scale, *divisor);
 }
 

@@ -12,11 +12,11 @@
 #include "dist/grad_sync.h"
 #include "gradstep/step/engine.h"
 #include "step/accumulator.h"
-#include "step/buffer_snapshot.h"
 #include "step/ema.h"
 #include "step/engine_setup.h"
 #include "step/grad_scaler.h"
 #include "step/spike.h"
+#include "step/task_snapshot.h"
 
 namespace gradstep {
 
@@ -47,7 +47,9 @@ struct Engine::Impl {
   void note_update();
   void note_skip(const Window& window, StepReport& report);
   void zero_grad();
-  void drop();  // a window half done: no gradients, buffers as before
+  void save_task();
+  void restore_task();
+  void drop();  // a window half done: no gradients, buffers and user state as before
 
   Task task;
   const EngineOptions options;
@@ -58,7 +60,7 @@ struct Engine::Impl {
   Accumulator accumulator;
   std::unique_ptr<GradSync> grad_sync;
   GradScaler scaler;
-  BufferSnapshot buffers;
+  TaskSnapshot snapshot;  // from before the window
   EmaWeights ema;
   SpikeDetector spikes;
   EngineCounters counters;

@@ -9,7 +9,7 @@
 
 #include "gradstep/base/error.h"
 #include "model/mode_guard.h"
-#include "step/buffer_snapshot.h"
+#include "step/task_snapshot.h"
 
 namespace gradstep {
 namespace {
@@ -49,24 +49,34 @@ class ProbeGuard {
  public:
   ProbeGuard(const Task& task, at::Device device)
       : task_(task),
-        buffers_(*task.module),
+        snapshot_(task),
         mode_(*task.module, /*training=*/true),
         host_generator_(at::kCPU),
         device_generator_(device),
         matmul_(current_matmul()) {
-    buffers_.save();
+    snapshot_.save();
   }
   ~ProbeGuard() {
+    if (undone_) return;
+    try {
+      undo();
+    } catch (...) {  // the error that ended the probe is the one that counts
+    }
+  }
+  // Throws what Task::restore_user_state throws. The generators follow in the destructor.
+  void undo() {
+    undone_ = true;
     task_.module->zero_grad(/*set_to_none=*/true);
-    buffers_.restore();
     use_matmul(matmul_);
+    snapshot_.restore();
   }
   ProbeGuard(const ProbeGuard&) = delete;
   ProbeGuard& operator=(const ProbeGuard&) = delete;
 
  private:
   const Task& task_;
-  BufferSnapshot buffers_;
+  TaskSnapshot snapshot_;
+  bool undone_ = false;
   ModeGuard mode_;
   GeneratorGuard host_generator_;
   GeneratorGuard device_generator_;  // the host's once more on a CPU
@@ -138,7 +148,7 @@ bool enough(int rounds, double seconds, size_t num_ways) {
 
 std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector<ProbeResult> ways) {
   const at::Device device = task.module->parameters().front().device();
-  const ProbeGuard guard(task, device);
+  ProbeGuard guard(task, device);
   const Batch batch = prepared(task, micro.to(device));
   const auto begin = Clock::now();
   // The ways take turns, so that a busy moment of the machine falls on all of them, and the fastest run
@@ -154,6 +164,7 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
       if (round > 0) way.rounds.push_back(seconds);
     }
   }
+  guard.undo();
   for (ProbeResult& way : ways) way.seconds = std::ranges::min(way.rounds);
   return ways;
 }

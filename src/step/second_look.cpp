@@ -1,8 +1,6 @@
 // Runs a bad window again under an observer, and brings together what the ranks saw.
 #include "step/second_look.h"
 
-#include <c10/util/ScopeExit.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -70,18 +68,27 @@ Examination share_examination(Examination own, c10::Device device, World& world)
   return seen;
 }
 
-// With the scale and divisor that step() had; the buffers are saved already. Talks to no other rank.
+// With the scale and divisor that step() had; the snapshot is made already. Talks to no other rank.
 Examination Engine::Impl::examine_as(const Window& window, double loss_scale, double divisor) {
   zero_grad();
   NamedTensors watched = optimizer.parameters();
   watched.insert(watched.end(), parameters.frozen.begin(), parameters.frozen.end());
-  const auto drop_at_end = c10::make_scope_exit([this] { drop(); });
-  const NonFiniteFinder finder(watched);
-  const Passes passes = accumulate(window, loss_scale / divisor, nullptr);
+  Examination seen;
+  Passes passes;
+  try {
+    const NonFiniteFinder finder(watched);
+    passes = accumulate(window, loss_scale / divisor, nullptr);
+    if (passes.status == SyncStatus::kComplete)
+      seen = {.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
+  } catch (...) {
+    drop();
+    throw;
+  }
+  drop();
   if (passes.error) std::rethrow_exception(passes.error);
   if (passes.status == SyncStatus::kOutOfMemory)
     return {.first_non_finite = "not known: there was no memory for a second look"};
-  return {.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
+  return seen;
 }
 
 Examination Engine::Impl::look_together(const Window& window, const StepReport& report) {

@@ -54,12 +54,33 @@ TEST(RunEnds, ARunThatChangedNothingSaysSo) {
   SmallRun run(9);
   Job job = run.job();
   job.data.eval = nullptr;
-  job.task.weight = [](const Batch& /*batch*/) { return 0.0; };
+  const auto loss_sum = job.task.loss_sum;
+  job.task.loss_sum = [loss_sum](const at::Tensor& outputs, const Batch& batch) {
+    return loss_sum(outputs, batch) * NAN;
+  };
   Trainer trainer(std::move(job), solo());
   const RunEnd end = trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
   EXPECT_EQ(end.update, 0);
-  ASSERT_EQ(run.sink.events.size(), 1U);
-  EXPECT_THAT(std::get<Warning>(run.sink.events[0].event).text, HasSubstr("no window of 3 made an update"));
+  ASSERT_FALSE(run.sink.events.empty());
+  EXPECT_THAT(std::get<Warning>(run.sink.events.back().event).text, HasSubstr("no window of 3 made an update"));
+}
+
+// It would go on for ever: it ends after so many updates, and no window makes any.
+TEST(RunEnds, AnEpochOfWhichNoSampleCountsIsRefused) {
+  SmallRun run(9);
+  run.config.max_steps = 5;
+  Job job = run.job();
+  int64_t num_weighed = 0;
+  job.task.weight = [&num_weighed](const Batch& batch) {
+    num_weighed += batch.size();
+    return num_weighed < 9 ? 1.0 : 0.0;  // none after the second window
+  };
+  Trainer trainer(std::move(job), solo());
+  const std::string message = message_of<DataError>(
+      [&] { (void)trainer.run(run.sink, run.stop, posix_file_system(), run.out.path()); });
+  EXPECT_THAT(message, AllOf(HasSubstr("no sample of the last 3 windows"), HasSubstr("correct the targets")));
+  EXPECT_EQ(run.sink.windows.size(), 5U);
+  EXPECT_EQ(list_checkpoints(run.out.path()), std::vector<int64_t>{2});  // what it had learnt is kept
 }
 
 TEST(RunEnds, WithMaxStepsFurtherWindowsAreDrawn) {

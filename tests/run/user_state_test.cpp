@@ -8,6 +8,7 @@
 #include "support/recording_sink.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
+#include "step/precision_probe.h"
 
 namespace gradstep::testing {
 namespace {
@@ -122,10 +123,41 @@ TEST(UserState, ARollbackTakesItBackToo) {
   job.length.max_updates = 3;
   Trainer trainer(std::move(job), solo());
   run(trainer, folder.path(), sink);
-  EXPECT_EQ(trainee.num_restored, 1);
   // The second window of each epoch has the NaN; a memory that kept it would be NaN for ever.
   EXPECT_TRUE(at::isfinite(trainee.memory).all().item<bool>());
   EXPECT_EQ(trainee.batches, 6);
+}
+
+// A window that is skipped, a second look, a try that runs out of memory, and the probe of the precision.
+TEST(UserState, NothingButAnUpdateChangesIt) {
+  Remembering trainee;
+  int num_forwards = 0;
+  trainee.task.forward = [&trainee, &num_forwards](const Batch& batch) {
+    if (++num_forwards == 3) throw std::bad_alloc();
+    return trainee.model->forward(batch.inputs);
+  };
+  Engine engine(trainee.task, constant_lr(), solo());
+  const at::Tensor good = at::ones({4, 2}), bad = at::full({4, 2}, NAN);
+  const auto step = [&](const at::Tensor& inputs) { return engine.step(inputs, at::ones({4, 1})); };
+  step(good);
+  EXPECT_EQ(trainee.batches, 2);
+  EXPECT_EQ(step(good).num_out_of_memory, 1);  // at its first micro-batch; then four of one sample
+  EXPECT_EQ(trainee.batches, 6);
+  const at::Tensor memory = trainee.memory.clone();
+  EXPECT_EQ(step(bad).outcome, StepOutcome::kNotFinite);
+  EXPECT_EQ(trainee.batches, 6);
+  EXPECT_TRUE(same_bytes(trainee.memory, memory));
+  (void)choose_precision(trainee.task, {good, at::ones({4, 1})}, std::nullopt, std::nullopt);
+  EXPECT_EQ(trainee.batches, 6);
+  EXPECT_TRUE(same_bytes(trainee.memory, memory));
+}
+
+TEST(UserState, WhatCannotBeTakenBackEndsTheWindowAndIsNotSaved) {
+  Remembering trainee;
+  trainee.task.restore_user_state = [](const UserState&) { throw DataError("no such stage"); };
+  Engine engine(trainee.task, constant_lr(), solo());
+  EXPECT_THROW(engine.step(at::full({4, 2}, NAN), at::ones({4, 1})), DataError);
+  EXPECT_FALSE(engine.is_whole());
 }
 
 TEST(UserState, ALoopOfOnesOwnFillsAndReadsIt) {

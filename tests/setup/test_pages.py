@@ -123,6 +123,18 @@ class Pages(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.compile(text), "")
 
+    def test_each_test_that_a_page_names_is_there(self):
+        text = "".join(path.read_text() for path in (SOURCE / "tests").rglob("*_test.cpp"))
+        tests = set(re.findall(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", text, re.MULTILINE))
+        for page in ("docs/design.md", "docs/numerics.md", "docs/checkpoint_format.md", "docs/performance.md"):
+            # In italics, with lines broken anywhere: *Suite.Case, Suite.Case*.
+            named = re.findall(r"(?:\*|, *\n? *)([A-Z]\w+)\.([A-Z]\w+)(?=[,*])", (SOURCE / page).read_text())
+            self.assertEqual([".".join(name) for name in named if name not in tests], [], page)
+
+    def test_the_example_of_a_whole_program_is_short(self):
+        lines = (SOURCE / "examples/03_own_program.cpp").read_text().count("\n")
+        self.assertLessEqual(lines, 60)
+
     def test_a_name_that_does_not_exist_is_refused(self):
         said = self.compile("#include <gradstep/base/version.h>\nconst auto text = gradstep::release();\n")
         self.assertIn("'release' is not a member of 'gradstep'", said)

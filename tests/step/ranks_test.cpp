@@ -41,6 +41,15 @@ TEST(Ranks, OutOfMemoryOnOneHalvesTheMicroBatchOfAll) {
   }
 }
 
+TEST(Ranks, AWindowThatMayNotBeCutIsRefused) {
+  run_ranks(2, [](World& world) {
+    Task task = lin_task(Lin());
+    task.divisible = false;
+    EXPECT_THAT(message_of<ConfigError>([&] { Engine(task, plain_sgd(8), world); }),
+                HasSubstr("2 ranks would cut it; train it on one rank"));
+  });
+}
+
 TEST(Ranks, AShareOfAnotherSizeHalvesFromTheOneThatFailed) {
   run_ranks(2, [](World& world) {
     Lin lin;

@@ -80,14 +80,16 @@ struct Task {
   /// direction says which evaluation is the best.
   std::vector<Metric> metrics{};
   /// False: the loss of a sample depends on the other samples of its window (a contrastive loss). The window
-  /// is not cut into micro-batches then.
+  /// is not cut into micro-batches then, nor among ranks: an Engine takes such a task on one rank only.
   bool divisible = true;
   /// Gives what a checkpoint keeps for you; the tensors may be live ones. Empty: nothing. Called between two
-  /// windows: for each checkpoint on the rank that writes it, and before the first window on every rank, to
-  /// learn its size.
+  /// windows: for each checkpoint on the rank that writes it, and before each window on every rank. Forward
+  /// and loss may run more than once a window, or for one that is skipped, and `precision` auto tries them
+  /// before the first: what they changed in the state is then taken back by restore_user_state. Tensors are
+  /// copied only where in-place operations changed them.
   std::function<UserState()> user_state{};
-  /// Takes back what user_state gave: at a resume and at a rollback, on every rank. Tensors are copies on the
-  /// CPU. The state is empty if the checkpoint was written without one.
+  /// Takes back what user_state gave: at a resume and at a rollback, on every rank, with tensors on the CPU,
+  /// and where a window is undone. The tensors are copies. The state is empty if the checkpoint was written without one.
   std::function<void(const UserState& state)> restore_user_state{};
 };
 

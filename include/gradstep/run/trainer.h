@@ -33,8 +33,9 @@ struct ProcessOptions {
 [[nodiscard]] c10::Device configure_process(const ProcessOptions& options = {});
 
 /// Runs a job: training, evaluation, checkpoints, resume, best model, early stopping, reports. Reads no
-/// flags, prints nothing, and changes nothing of the process. All ranks make the same calls, with the same
-/// checkpoints and folders; an error of one rank ends the run on all of them. Threads: one at a time.
+/// flags, prints nothing, and changes nothing of the process but its default generators, as Engine::step()
+/// does. All ranks make the same calls, with the same checkpoints and folders; an error of one rank ends the
+/// run on all of them. Threads: one at a time.
 class Trainer {
  public:
   /// Takes the job over and makes its engine and its plan, but no update. The world must outlive the trainer.

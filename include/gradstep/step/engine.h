@@ -112,7 +112,8 @@ class Engine {
   /// Consumes the window and makes one update of it. `window.batch` is as the data set stores it, on any
   /// device.
   ///
-  /// Puts the module into training mode. Waits for the device once, once more for the sum of the gradients if
+  /// Seeds the default generators of CPU and device for this window, and leaves them there: draw your samples
+  /// from a generator of your own. Puts the module into training mode. Waits for the device once, once more for the sum of the gradients if
   /// there are several ranks, and once more under fp16 if spikes are looked for. If gradients are not finite,
   /// only the scale and the counts change; if the weight of the window is 0, only the counts. The report says
   /// so.
@@ -122,7 +123,7 @@ class Engine {
   /// (kOutOfMemory), and the engine is as before.
   ///
   /// Throws ConfigError for a weight that is negative or not finite, and what the task throws. After an
-  /// exception gradients are empty, buffers are as before, autocast is off, and the same window may be given
+  /// exception gradients are empty, buffers and user state are as before, autocast is off, and the same window may be given
   /// again; the other ranks throw Error.
   StepReport step(const Window& window);
 
