@@ -61,6 +61,9 @@ class NamedModel final : public ModelRecipe {
   void adjust(Job& job) override {
     named("adjust()", name_, [&] { recipe_->adjust(job); });
   }
+  void add_sinks(SinkList& sinks, const std::string& output_dir) override {
+    named("add_sinks()", name_, [&] { recipe_->add_sinks(sinks, output_dir); });
+  }
 
  private:
   std::string name_;
@@ -102,6 +105,9 @@ class ModelOf final : public ModelRecipe {
   }
   [[nodiscard]] std::map<std::string, std::string> notes() const override { return recipe_->notes(); }
   void adjust(Job& job) override { recipe_->adjust(job); }
+  void add_sinks(SinkList& sinks, const std::string& output_dir) override {
+    recipe_->add_sinks(sinks, output_dir);
+  }
 
  private:
   std::shared_ptr<Recipe> recipe_;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "app/make_job.h"
 #include "app/saved_run.h"
@@ -134,8 +135,11 @@ void print_json(const EvalResult& result, const Source& source, Precision precis
   std::printf("%s\n", json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
-void print_table(const MetricTable& table) {
-  std::printf("%-12s samples   %s\n", table.rows_of.c_str(), table.name.c_str());
+// A sample may have several targets, such as the words of a text.
+void print_table(const MetricTable& table, int64_t num_samples) {
+  const double total = std::accumulate(table.weights.begin(), table.weights.end(), 0.0);
+  std::printf("%-12s %s   %s\n", table.rows_of.c_str(),
+              total > static_cast<double>(num_samples) ? "targets" : "samples", table.name.c_str());
   for (size_t i = 0; i < table.values.size(); ++i) {
     const std::string value = table.weights[i] > 0 ? fixed_text(table.values[i], 4) : "-";
     std::printf("  %-10zu %7.0f     %s\n", i, table.weights[i], value.c_str());
@@ -150,7 +154,7 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
     std::printf("data         %s, %s: %lld samples\n", data.c_str(), source.part.c_str(),
                 static_cast<long long>(result.samples));
     std::printf("precision    %s\n", to_string(precision).c_str());
-    for (const MetricTable& table : result.tables) print_table(table);
+    for (const MetricTable& table : result.tables) print_table(table, result.samples);
   }
   std::string last = "val_loss " + fixed_text(result.loss, 4);
   // The first metric is the most important one and goes last, where readers look.
@@ -198,7 +202,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
                                    .should_stop = [&stop] { return stop.requested(); }};
   if (!options.predictions_path.empty()) {
     if (source.data->spec().num_classes == 0)
-      throw ConfigError("--predictions: this model predicts no classes; leave it out");
+      throw ConfigError("--predictions: these data have no classes (DatasetSpec::num_classes); leave it out");
     evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const Batch& batch) {
       predictions.add(first, scores, batch.targets);
     };

@@ -106,6 +106,7 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   }
   SinkList sinks;
   add_sinks(config, trainer.plan(), dir, sinks);
+  settings.model().add_sinks(sinks, dir.path());
   const RunEnd end = trainer.run(sinks, stop, posix_file_system(), dir.path());
   sinks.close();
   warn(sinks.take_warnings());

@@ -14,6 +14,7 @@
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/io/safetensors.h"
 #include "gradstep/model/tasks.h"
+#include "gradstep/report/sinks.h"
 #include "support/adagrad.h"
 #include "support/gradstep_program.h"
 #include "support/message_of.h"
@@ -57,6 +58,9 @@ class OwnRecipe final : public Recipe {
       return 0.5 / static_cast<double>(update);
     };
     job.order = backwards;
+  }
+  void add_sinks(SinkList& sinks, const std::string& output_dir) override {
+    sinks.add(std::make_unique<JsonlSink>(output_dir + "/own.jsonl"));
   }
   [[nodiscard]] std::map<std::string, std::string> notes() const override { return {{"note", "mine"}}; }
   [[nodiscard]] std::string folder() const override { return "some/where"; }
@@ -118,6 +122,12 @@ TEST_F(AdjustedRun, OptimizerScheduleAndOrderHold) {
   EXPECT_TRUE(found.state.optimizer.front().first.ends_with(".sum"));
   for (const char* key : {"opt", "sched", "order"}) EXPECT_EQ(found.state.settings.at(key), "own") << key;
   EXPECT_THAT(bytes("run", "metrics.jsonl"), HasSubstr("\"lr\":0.5,"));
+}
+
+TEST_F(AdjustedRun, SinksOfItsOwnGetAllRows) {
+  train("run", {{"max_steps", "3"}});
+  EXPECT_THAT(bytes("run", "own.jsonl"), HasSubstr("\"update\":3,"));
+  EXPECT_EQ(bytes("run", "own.jsonl"), bytes("run", "metrics.jsonl"));
 }
 
 // A kill between two checkpoints: what came after the last one is done again.

@@ -62,7 +62,8 @@ TEST(RunEnds, ARunThatChangedNothingSaysSo) {
   const RunEnd end = trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
   EXPECT_EQ(end.update, 0);
   ASSERT_FALSE(run.sink.events.empty());
-  EXPECT_THAT(std::get<Warning>(run.sink.events.back().event).text, HasSubstr("no window of 3 made an update"));
+  EXPECT_THAT(std::get<Warning>(run.sink.events.back().event).text,
+              HasSubstr("no window of 3 made an update"));
 }
 
 // It would go on for ever: it ends after so many updates, and no window makes any.

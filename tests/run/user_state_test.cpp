@@ -4,11 +4,11 @@
 #include <torch/torch.h>
 
 #include "gradstep/gradstep.h"
+#include "step/precision_probe.h"
 #include "support/message_of.h"
 #include "support/recording_sink.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
-#include "step/precision_probe.h"
 
 namespace gradstep::testing {
 namespace {

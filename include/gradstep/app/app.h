@@ -17,6 +17,8 @@
 
 namespace gradstep {
 
+class SinkList;
+
 /// Sizes of a model that are known before it is built. 0: not known.
 struct ModelSize {
   int64_t parameters = 0;   ///< numbers in all parameters
@@ -46,6 +48,9 @@ class ModelRecipe {
   /// it. The flags were checked before: for a schedule of your own, --warmup-steps must still fit into the
   /// run.
   virtual void adjust(Job& /*job*/) {}
+  /// Adds reports of your own for a run in the folder `output_dir`, beside console, metrics.jsonl and those of
+  /// --report-to.
+  virtual void add_sinks(SinkList& /*sinks*/, const std::string& /*output_dir*/) {}
 };
 
 /// A data set that users choose with --dataset: its options, and how to load it.
@@ -83,6 +88,8 @@ class Recipe {
   [[nodiscard]] virtual std::map<std::string, std::string> notes() const { return {}; }
   /// As ModelRecipe::adjust().
   virtual void adjust(Job& /*job*/) {}
+  /// As ModelRecipe::add_sinks().
+  virtual void add_sinks(SinkList& /*sinks*/, const std::string& /*output_dir*/) {}
   /// As DataRecipe::folder().
   [[nodiscard]] virtual std::string folder() const { return {}; }
   /// As DataRecipe::restored().

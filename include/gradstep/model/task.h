@@ -89,7 +89,8 @@ struct Task {
   /// copied only where in-place operations changed them.
   std::function<UserState()> user_state{};
   /// Takes back what user_state gave: at a resume and at a rollback, on every rank, with tensors on the CPU,
-  /// and where a window is undone. The tensors are copies. The state is empty if the checkpoint was written without one.
+  /// and where a window is undone. The tensors are copies. The state is empty if the checkpoint was written
+  /// without one.
   std::function<void(const UserState& state)> restore_user_state{};
 };
 
