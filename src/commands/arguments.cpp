@@ -154,8 +154,8 @@ const std::vector<std::string>& required(const CommandInfo& info, const Argument
   const std::vector<std::string> names = positional_names(info);
   if (arguments.positionals.size() < names.size()) {
     const std::string& missing = names[arguments.positionals.size()];
-    throw ConfigError(info.name + " needs a " + missing + ": " + info.positional_help +
-                      " See " + program().name + " " + info.name + " --help");
+    throw ConfigError(info.name + " needs a " + missing + ": " + info.positional_help + " See " +
+                      program().name + " " + info.name + " --help");
   }
   return arguments.positionals;
 }

@@ -48,7 +48,8 @@ class ModelRecipe {
   /// it. The flags were checked before: for a schedule of your own, --warmup-steps must still fit into the
   /// run.
   virtual void adjust(Job& /*job*/) {}
-  /// Adds reports of your own for a run in the folder `output_dir`, beside console, metrics.jsonl and those of
+  /// Adds reports of your own for a run in the folder `output_dir`, beside console, metrics.jsonl and those
+  /// of
   /// --report-to.
   virtual void add_sinks(SinkList& /*sinks*/, const std::string& /*output_dir*/) {}
 };
