@@ -13,7 +13,8 @@ namespace gradstep {
 /// No call throws what the inner sink throws, and none but close() waits for it. Calls come from one thread.
 class BestEffortSink final : public Sink {
  public:
-  /// `name` begins its warnings. The inner sink is called and destroyed on a thread of its own.
+  /// `name` begins its warnings. The inner sink is called and destroyed on a thread of its own. Throws
+  /// ConfigError for times that are negative or no numbers.
   BestEffortSink(std::string name, std::unique_ptr<Sink> inner, BestEffortOptions options);
   /// As close().
   ~BestEffortSink() override;

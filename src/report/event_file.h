@@ -20,11 +20,13 @@ class EventFile {
   explicit EventFile(const std::string& folder);
   /// Adds a record. It is in the file after flush() at the latest.
   void append(std::string_view record);
+  /// Throws, too, if somebody has removed the file or cut it short: points of the run are missing then.
   void flush();
 
  private:
   AppendFile file_;
   std::string buffer_;  // whole records
+  int64_t num_written_ = 0;
 };
 
 /// Paths of the event files in a folder, in the order in which TensorBoard reads them.
