@@ -83,8 +83,8 @@ struct Job {
   bool accept_drift = false;  ///< resume although data, seed, length or a setting that is kRefused differ
 
   JobNames names{};  ///< for the plan
-  /// The settings that checkpoints keep and a resume compares. Empty: those that follow from the engine
-  /// options.
+  /// The settings that checkpoints keep and a resume compares, each key once. Empty: those that follow from
+  /// the engine options. Bytes that are not UTF-8 are replaced.
   Settings settings{};
   /// What model files keep beside the weights, such as the sizes that a reader needs to build the module
   /// again.
