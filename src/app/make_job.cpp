@@ -18,6 +18,7 @@
 #include "gradstep/base/error.h"
 #include "report/format.h"
 #include "run/planner.h"
+#include "step/engine_setup.h"
 #include "step/precision_probe.h"
 
 namespace gradstep {
@@ -208,6 +209,14 @@ EngineOptions engine_options(const RunConfig& config) {
                      .window = config.spike_window}};
 }
 
+void validate_engine(const RunConfig& config, int64_t total_updates) {
+  EngineOptions options = engine_options(config);
+  // While it is not known, it is long enough for the warm-up.
+  options.schedule.total_steps =
+      total_updates > 0 ? total_updates : std::max<int64_t>(config.warmup_steps, 1);
+  validate(options);
+}
+
 std::shared_ptr<const Dataset> load_split(const RunSettings& settings, Split split) {
   const std::optional<DatasetPair> pair = split_off(settings);
   if (split == Split::kTrain) return pair ? pair->train : load_whole_train(settings);
@@ -281,7 +290,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.global_batch = config.global_batch(world.size());
   const Sampler sampler(train.size(), job.global_batch, config.seed);
   job.length = length_of(config);
-  check_warmup(config.warmup_steps, run_length(job.length, sampler.windows_per_epoch()).total_updates);
+  validate_engine(config, run_length(job.length, sampler.windows_per_epoch()).total_updates);
   // What the memory cannot hold is refused before anything large is made.
   const int64_t free_bytes = free_memory_bytes();
   const double least = device.is_cpu() ? least_memory(config, settings.model().size(train.spec()), sampler,

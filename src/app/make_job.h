@@ -33,6 +33,8 @@ struct PreparedJob {
 [[nodiscard]] ProcessOptions process_options(const RunConfig& config);
 // All but the precision, which is settled later, and the length of the schedule, which the trainer knows.
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);
+// Throws ConfigError for engine options that make no sense. total_updates: of the whole run; 0: not known.
+void validate_engine(const RunConfig& config, int64_t total_updates);
 // The data that the settings name: training part and evaluation part. Throws DataError.
 [[nodiscard]] DatasetPair load_data(const RunSettings& settings);
 // One of the two alone; null if there is nothing to evaluate on.
