@@ -16,8 +16,8 @@ namespace gradstep {
 [[nodiscard]] std::optional<uint64_t> parse_unsigned(const std::string& text);
 [[nodiscard]] std::optional<double> parse_real(const std::string& text);
 [[nodiscard]] std::optional<bool> parse_switch(const std::string& text);  // true false 1 0 yes no on off
-/// "NaN", "Infinity" or "-Infinity": how files and lines for people name a number that is not finite. Empty
-/// for one that is.
+// "NaN", "Infinity" or "-Infinity": how files and lines for people name a number that is not finite. Empty
+// for one that is.
 [[nodiscard]] std::string_view not_finite_text(double value);
 
 }  // namespace gradstep

@@ -47,7 +47,10 @@ bool all_finite(const at::Tensor& tensor) {
     if (type == at::kDouble) return no_full_exponent<uint64_t>(tensor, 0x7ff0000000000000U);
     if (type == at::kBFloat16) return no_full_exponent<uint16_t>(tensor, 0x7f80U);
     if (type == at::kHalf) return no_full_exponent<uint16_t>(tensor, 0x7c00U);
+    if (type == at::kFloat8_e5m2) return no_full_exponent<uint8_t>(tensor, 0x7cU);
+    if (type == at::kFloat8_e4m3fn) return no_full_exponent<uint8_t>(tensor, 0x7fU);  // NaN, its only one
   }
+  if (at::isFloat8Type(type)) return at::isfinite(tensor.to(at::kFloat)).all().item<bool>();
   return at::isfinite(tensor).all().item<bool>();
 }
 

@@ -61,8 +61,9 @@ bool is_file_key(const std::string& key) { return std::ranges::count(kFileKeys, 
 
 void check_model_settings(const std::map<std::string, std::string>& settings) {
   for (const auto& [key, text] : settings) {
-    if (is_file_key(key))
-      throw ConfigError("model setting '" + key + "': model files have this key for themselves; rename it");
+    const std::string name = "model setting '" + to_utf8(key) + "': ";
+    if (is_file_key(key)) throw ConfigError(name + "model files have this key for themselves; rename it");
+    if (!is_utf8(key)) throw ConfigError(name + "its key is not UTF-8; rename it");
   }
 }
 

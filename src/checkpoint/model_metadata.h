@@ -12,10 +12,10 @@ namespace gradstep {
 
 // Whether every model file has the key for itself, or a black box: no setting may have it.
 [[nodiscard]] bool is_file_key(const std::string& key);
-// Throws ConfigError if a setting has such a key.
+// Throws ConfigError if a setting has such a key, or one that is not UTF-8.
 void check_model_settings(const std::map<std::string, std::string>& settings);
 
-// Keys begin with "gradstep.". Throws ConfigError for settings with keys of the file. Bytes that are not
+// Keys begin with "gradstep.". Throws ConfigError as check_model_settings(). Bytes of texts that are not
 // UTF-8 are replaced.
 [[nodiscard]] std::map<std::string, std::string> model_metadata(const ModelInfo& info);
 

@@ -7,6 +7,7 @@
 
 #include "app/make_job.h"
 #include "app/saved_run.h"
+#include "base/utf8.h"
 #include "commands/terminal.h"
 #include "gradstep/base/error.h"
 #include "incident/black_box.h"
@@ -23,11 +24,12 @@ bool takes_folder(const RunSettings& settings) {
 std::shared_ptr<const Dataset> open_data(const RunSettings& settings, const BlackBox& box) {
   const RunConfig& config = settings.config;
   std::shared_ptr<const Dataset> train = load_split(settings, Split::kTrain);
-  if (train->fingerprint() == box.dataset_fingerprint) return train;
+  const std::string fingerprint = to_utf8(train->fingerprint());  // as the box has it
+  if (fingerprint == box.dataset_fingerprint) return train;
   const std::string folder = settings.dataset().folder();
   throw DataError("data set " + config.dataset + (folder.empty() ? "" : " in " + folder) +
-                  ": its samples are not those of the run (fingerprint " + train->fingerprint() +
-                  ", recorded " + box.dataset_fingerprint + "); give the data of the run" +
+                  ": its samples are not those of the run (fingerprint " + fingerprint + ", recorded " +
+                  box.dataset_fingerprint + "); give the data of the run" +
                   (takes_folder(settings) ? " with --data-dir" : ""));
 }
 

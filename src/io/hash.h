@@ -8,9 +8,9 @@
 
 namespace gradstep {
 
-/// XXH3, 64 bits, in lower-case hexadecimal, as `xxhsum -H3` prints it.
+// XXH3, 64 bits, in lower-case hexadecimal, as `xxhsum -H3` prints it.
 [[nodiscard]] std::string xxh3(const void* bytes, size_t size);
-/// Reads the file in pieces; throws std::system_error if it cannot be read.
+// Reads the file in pieces; throws std::system_error if it cannot be read.
 [[nodiscard]] std::string xxh3_file(const std::string& path);
 
 // XXH3 of bytes that come in pieces: that of all of them in one.

@@ -99,10 +99,15 @@ void add_aliases(const std::string& path, SafetensorsFile& file) {
 
 }  // namespace
 
+std::string safetensors_dtype(at::ScalarType type) {
+  const auto* const found =
+      std::ranges::find(kTypes, type, &std::pair<at::ScalarType, std::string_view>::first);
+  return found == kTypes.end() ? std::string() : std::string(found->second);
+}
+
 std::string safetensors_dtype(const std::string& tensor_name, at::ScalarType type) {
-  for (const auto& [scalar_type, name] : kTypes) {
-    if (scalar_type == type) return std::string(name);
-  }
+  std::string name = safetensors_dtype(type);
+  if (!name.empty()) return name;
   throw CheckpointError("tensor " + tensor_name + ": type " + c10::toString(type) +
                         " cannot be stored in a safetensors file; convert it first");
 }

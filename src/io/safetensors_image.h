@@ -34,7 +34,10 @@ class SafetensorsImage {
   uint64_t bytes_ = 0;
 };
 
-// "F32" and so on: the name of the type in the format. Throws CheckpointError, naming the tensor, for a type
+// "F32" and so on: the name of the type in the format; empty if the format lacks it.
+[[nodiscard]] std::string safetensors_dtype(at::ScalarType type);
+
+// The same. Throws CheckpointError, naming the tensor, for a type
 // that the format lacks.
 [[nodiscard]] std::string safetensors_dtype(const std::string& tensor_name, at::ScalarType type);
 

@@ -33,8 +33,8 @@ class MlpImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-/// Classification of pictures by an Mlp: stored bytes are normalised (normalize_bytes) and flattened. The
-/// data set has checked that every target is a class.
+// Classification of pictures by an Mlp: stored bytes are normalised (normalize_bytes) and flattened. The
+// data set has checked that every target is a class.
 [[nodiscard]] Task mlp_task(const MlpOptions& options, double label_smoothing = 0);
 
 }  // namespace gradstep

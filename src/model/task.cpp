@@ -1,13 +1,14 @@
 // What a task must keep to, checked where its functions come back.
 #include "gradstep/model/task.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/is_within.h"
 #include "gradstep/base/error.h"
+#include "io/storable.h"
 
 namespace gradstep {
 namespace {
@@ -18,12 +19,22 @@ bool is_plain(const std::string& name) {
          std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '"'; });
 }
 
-// Such a tensor, made by expand(), can be saved but never restored.
-void check_overlap(const std::string& name, const at::Tensor& tensor) {
-  if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
-  throw ConfigError(name +
-                    ": its elements share memory, so that no checkpoint can be restored; register a "
-                    "clone() of it");
+// Files and checkpoints must be able to hold the module, and to give it back.
+void check_tensors(const torch::nn::Module& module) {
+  const auto parameters = module.named_parameters();
+  const auto buffers = module.named_buffers();
+  const auto check = [](const std::string& kind, const auto& items) {
+    NamedTensors tensors;
+    for (const auto& item : items) tensors.emplace_back(item.key(), item.value());
+    const std::string fault = why_not_restorable(tensors);
+    if (!fault.empty()) throw ConfigError(kind + " " + fault);
+  };
+  check("parameter", parameters);
+  check("buffer", buffers);
+  for (const auto& item : buffers) {
+    if (parameters.contains(item.key()))
+      throw ConfigError("buffer " + item.key() + " has the name of a parameter; rename one");
+  }
 }
 
 }  // namespace
@@ -45,9 +56,7 @@ void validate(const Task& task) {
         "classification_task(module)");
   if (task.module->parameters().empty())
     throw ConfigError("the model has no parameters to train; register some with requires_grad");
-  for (const auto& item : task.module->named_parameters())
-    check_overlap("parameter " + item.key(), item.value());
-  for (const auto& item : task.module->named_buffers()) check_overlap("buffer " + item.key(), item.value());
+  check_tensors(*task.module);
   std::set<std::string> names;
   for (const Metric& metric : task.metrics) {
     if (!is_plain(metric.name))
@@ -58,6 +67,8 @@ void validate(const Task& task) {
                         " already; choose another name");
     if (!names.insert(metric.name).second)
       throw ConfigError("two metrics are named " + metric.name + "; rename one");
+    if (!is_within(metric.direction, Direction::kHigher, Direction::kNone))
+      throw ConfigError("metric " + metric.name + ": direction must be Direction::kHigher, kLower or kNone");
     if (metric.num_rows < 1) throw ConfigError("metric " + metric.name + ": num_rows must be 1 or more");
   }
 }

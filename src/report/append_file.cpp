@@ -65,6 +65,16 @@ int64_t AppendFile::size() const {
   return S_ISREG(status.st_mode) ? status.st_size : 0;
 }
 
+void AppendFile::require_whole(int64_t bytes) const {
+  struct stat status{};
+  if (fstat(fd_, &status) != 0) throw_io_error(errno, "read", path_);
+  if (!S_ISREG(status.st_mode)) return;
+  const bool is_gone = status.st_nlink == 0;
+  if (!is_gone && status.st_size >= bytes) return;
+  throw_io_error(is_gone ? ENOENT : EIO, "write",
+                 path_ + ", which was " + (is_gone ? "removed" : "cut short") + " during the run");
+}
+
 std::string AppendFile::text_from(int64_t begin) const {
   std::string text(static_cast<size_t>(std::max<int64_t>(0, size() - begin)), '\0');
   size_t read = 0;

@@ -18,6 +18,8 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
   // Bytes in the file; 0 for what cannot be cut, such as /dev/null.
   [[nodiscard]] int64_t size() const;
+  // Throws if the file was removed, or has fewer than `bytes` bytes: what is appended would be lost unseen.
+  void require_whole(int64_t bytes) const;
   // The bytes from `begin` on; empty if the file is not longer than that.
   [[nodiscard]] std::string text_from(int64_t begin) const;
   // Drops the bytes from `end` on, and the line that this breaks. A shorter file stays as it is.

@@ -2,6 +2,7 @@
 // no torch
 #include "report/best_effort.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -11,14 +12,31 @@
 #include <utility>
 
 #include "base/error_text.h"
+#include "gradstep/base/error.h"
 
 namespace gradstep {
 
 using Calls = std::deque<std::function<void(Sink&)>>;
 
+namespace {
+
+// Clocks count nanoseconds in 64 bits: for ever becomes 30 years.
+BestEffortOptions checked(const std::string& name, BestEffortOptions options) {
+  constexpr double kForEver = 1e9;
+  for (double* seconds : {&options.batch_seconds, &options.close_seconds}) {
+    if (!(*seconds >= 0))
+      throw ConfigError(name +
+                        ": batch_seconds and close_seconds must be 0 or more; infinity waits for ever");
+    *seconds = std::min(*seconds, kForEver);
+  }
+  return options;
+}
+
+}  // namespace
+
 struct BestEffortSink::State {
   State(std::string sink_name, std::unique_ptr<Sink> sink, const BestEffortOptions& sink_options)
-      : name(std::move(sink_name)), options(sink_options), inner(std::move(sink)) {}
+      : name(std::move(sink_name)), options(checked(name, sink_options)), inner(std::move(sink)) {}
 
   void warn(const std::string& text) {
     warnings.push_back(name + ": " + text);

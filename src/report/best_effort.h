@@ -10,12 +10,13 @@
 
 namespace gradstep {
 
-/// No call throws what the inner sink throws, and none but close() waits for it. Calls come from one thread.
+// No call throws what the inner sink throws, and none but close() waits for it. Calls come from one thread.
 class BestEffortSink final : public Sink {
  public:
-  /// `name` begins its warnings. The inner sink is called and destroyed on a thread of its own.
+  // `name` begins its warnings. The inner sink is called and destroyed on a thread of its own. Throws
+  // ConfigError for times that are negative or no numbers.
   BestEffortSink(std::string name, std::unique_ptr<Sink> inner, BestEffortOptions options);
-  /// As close().
+  // As close().
   ~BestEffortSink() override;
   void begin(const RunStart& start) override;
   void window(const WindowRow& row) override;
@@ -23,13 +24,13 @@ class BestEffortSink final : public Sink {
   void event(const EventRow& row) override;
   void end(const RunEnd& row) override;
   void flush() override;
-  /// Has no position: the inner sink only writes what it holds back. It learns from begin() and RolledBack
-  /// where the run goes on.
+  // Has no position: the inner sink only writes what it holds back. It learns from begin() and RolledBack
+  // where the run goes on.
   void note_position(std::map<std::string, std::string>& positions) override;
   [[nodiscard]] std::vector<std::string> take_warnings() override;
 
-  /// Waits for the rows that are left, for close_seconds at most. An inner sink that still hangs then is left
-  /// to its thread, together with all that the thread uses. Rows after this are ignored.
+  // Waits for the rows that are left, for close_seconds at most. An inner sink that still hangs then is left
+  // to its thread, together with all that the thread uses. Rows after this are ignored.
   void close();
 
  private:

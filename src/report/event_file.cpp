@@ -69,10 +69,11 @@ void EventFile::append(std::string_view record) {
 }
 
 void EventFile::flush() {
-  if (buffer_.empty()) return;
   std::string records;
   records.swap(buffer_);  // a failed write is not tried again
+  file_.require_whole(num_written_);
   file_.append(records);
+  num_written_ += static_cast<int64_t>(records.size());
 }
 
 std::vector<std::string> event_files(const std::string& folder) {

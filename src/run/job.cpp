@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 
+#include "base/is_within.h"
 #include "base/number_text.h"
+#include "base/utf8.h"
 #include "checkpoint/model_metadata.h"
 #include "gradstep/base/error.h"
 
@@ -35,6 +38,21 @@ void require_interval(const std::string& name, const Interval& interval) {
   }
   require(is_readable,
           name + " must be a whole number of updates or epochs, or some seconds; 0 is only at the end");
+}
+
+void require_reaction(const std::string& name, Reaction reaction) {
+  require(is_within(reaction, Reaction::kGoOn, Reaction::kRollBack),
+          name + " must be Reaction::kGoOn, kStop or kRollBack");
+}
+
+void check_settings(const Settings& settings) {
+  std::set<std::string> keys;
+  for (const Setting& setting : settings) {
+    const std::string key = to_utf8(setting.key);  // as files have it
+    require(keys.insert(key).second, "two settings are named " + key + "; rename one");
+    require(is_within(setting.on_resume, OnResume::kRefused, OnResume::kNotCompared),
+            "setting " + key + ": on_resume must be a value of OnResume");
+  }
 }
 
 Settings engine_settings(const Job& job) {
@@ -93,6 +111,7 @@ void validate(const Job& job) {
   };
   validate(job.task);
   check_model_settings(job.model_settings);
+  check_settings(job.settings);
   require(job.data.train != nullptr, "it has no training data; fill in data");
   require(job.data.train->size() >= 1, "its training data have no sample; give some");
   require(!job.data.eval || job.data.eval->size() >= 1,
@@ -113,6 +132,8 @@ void validate(const Job& job) {
   require_interval("save.interval", job.save.interval);
   require(job.save.keep >= 0, "save.keep must be 0 or more");
   require(job.save.grace_seconds >= 0, "save.grace_seconds must be 0 or more");
+  require_reaction("trouble.on_not_finite", job.trouble.on_not_finite);
+  require_reaction("trouble.on_spike", job.trouble.on_spike);
   require(job.trouble.max_rollbacks >= 0, "trouble.max_rollbacks must be 0 or more");
 }
 

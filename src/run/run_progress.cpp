@@ -95,7 +95,7 @@ TrainState RunProgress::state(double seconds) const {
   now.world_size = setup.world.size();
   now.global_batch = setup.sampler.global_batch();
   now.total_updates = setup.length.total_updates;
-  now.dataset_fingerprint = setup.job.data.train->fingerprint();
+  now.dataset_fingerprint = setup.dataset_fingerprint;
   now.report_positions = report_positions;
   now.version = version();
   now.git_commit = git_commit();
@@ -108,7 +108,7 @@ BlackBox RunProgress::black_box(const Window& window, const StepReport& step) co
   box.scale_history = scale_history;
   box.info = setup.model_info();
   box.settings = setup.setting_texts();
-  box.dataset_fingerprint = setup.job.data.train->fingerprint();
+  box.dataset_fingerprint = setup.dataset_fingerprint;
   return box;
 }
 

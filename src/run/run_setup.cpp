@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
 #include "run/device.h"
@@ -15,6 +16,14 @@ Job checked(Job job, int64_t world_size) {
   if (job.global_batch == 0) job.global_batch = job.engine.micro_batch * world_size;
   if (!job.data.eval) job.eval.interval = {};
   return job;
+}
+
+// Files hold only UTF-8, and a resume compares with what a file holds.
+Settings cleaned(Settings settings) {
+  for (Setting& setting : settings) {
+    for (std::string* text : {&setting.key, &setting.text, &setting.default_text}) *text = to_utf8(*text);
+  }
+  return settings;
 }
 
 Sampler make_sampler(const Job& job) {
@@ -53,7 +62,8 @@ RunSetup::RunSetup(Job of, World& ranks)
       sampler(make_sampler(job)),
       length(run_length(job.length, sampler.windows_per_epoch())),
       best_metric(find_best_metric(job.eval.best_metric, job.task, job.engine.ema_decay > 0)),
-      settings(settings_of(job)),
+      settings(cleaned(settings_of(job))),
+      dataset_fingerprint(to_utf8(job.data.train->fingerprint())),
       engine(job.task, engine_options(job, length), world),
       plan(make_plan(*this)) {}
 

@@ -32,7 +32,8 @@ struct RunSetup {
   Sampler sampler;
   RunLength length;
   BestMetric best_metric;
-  Settings settings;
+  Settings settings;                // in UTF-8
+  std::string dataset_fingerprint;  // likewise, of the training data
   Engine engine;
   RunPlan plan;
 };

@@ -49,12 +49,11 @@ void Trainer::Impl::require_same_window(const FoundCheckpoint& found) {
 
 void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
-  const std::vector<Drift> drifts =
-      find_drift(state, {.settings = setup_.settings,
-                         .global_batch = setup_.sampler.global_batch(),
-                         .total_updates = setup_.length.total_updates,
-                         .dataset_fingerprint = setup_.job.data.train->fingerprint(),
-                         .best_metric = setup_.best_metric.name});
+  const std::vector<Drift> drifts = find_drift(state, {.settings = setup_.settings,
+                                                       .global_batch = setup_.sampler.global_batch(),
+                                                       .total_updates = setup_.length.total_updates,
+                                                       .dataset_fingerprint = setup_.dataset_fingerprint,
+                                                       .best_metric = setup_.best_metric.name});
   refuse_drift(drifts, found.path, setup_.job.accept_drift);
   const int64_t asked = setup_.job.engine.micro_batch;
   run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);

@@ -27,6 +27,16 @@ at::Tensor scalar(double value, at::Device device) {
   return at::full({}, value, at::TensorOptions(at::kFloat).device(device));
 }
 
+void require_dense_gradients(const NamedTensors& parameters) {
+  for (const auto& [name, parameter] : parameters) {
+    const at::Tensor& grad = parameter.grad();
+    if (!grad.defined() || grad.layout() == at::kStrided) continue;
+    throw ConfigError("parameter " + name +
+                      " gets sparse gradients, which the engine does not take; make them dense, such as by "
+                      "EmbeddingOptions::sparse(false)");
+  }
+}
+
 }  // namespace
 
 Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
@@ -35,6 +45,7 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
       world(world_),
       parameters(engine_parameters(task, options)),
       optimizer(*parameters.optimizer),
+      state_layout(optimizer),
       device(optimizer.parameters().front().second.device()),
       accumulator(task, options.precision, device),
       grad_sync(make_grad_sync(values(optimizer.parameters()), world)),
@@ -133,6 +144,8 @@ void Engine::Impl::end_report(StepReport& report) {
   report.window = ++counters.windows;
   report.update = counters.updates;
   report.skipped_total = counters.skipped_total;
+  // An optimizer that makes its state at its first step: said now, and not at a save in an hour.
+  if (report.update == 1 && !report.skipped()) state_layout.require_unchanged(optimizer);
 }
 
 int64_t Engine::Impl::micro_batch_for(const Window& window) const {
@@ -146,6 +159,7 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
   Passes passes;
   try {
     passes.loss_sums = accumulator.run(window.batch, micro_batch_for(window), factor, sync);
+    require_dense_gradients(optimizer.parameters());
     return passes;
   } catch (const std::exception& error) {
     passes.status = is_out_of_memory(error) ? SyncStatus::kOutOfMemory : SyncStatus::kFailed;
@@ -318,6 +332,7 @@ Examination Engine::examine(const Window& window, std::optional<double> divisor)
 bool Engine::is_whole() const { return impl_->is_whole; }
 
 EngineState Engine::state() const {
+  impl_->state_layout.require_unchanged(impl_->optimizer);
   return {.counters = impl_->counters,
           .loss_scale = impl_->scaler.scale(),
           .num_good_updates = impl_->scaler.num_good_updates(),

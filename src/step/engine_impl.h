@@ -16,6 +16,7 @@
 #include "step/engine_setup.h"
 #include "step/grad_scaler.h"
 #include "step/spike.h"
+#include "step/state_layout.h"
 #include "step/task_snapshot.h"
 
 namespace gradstep {
@@ -56,6 +57,7 @@ struct Engine::Impl {
   World& world;
   EngineParameters parameters;
   Optimizer& optimizer;
+  const StateLayout state_layout;
   at::Device device;
   Accumulator accumulator;
   std::unique_ptr<GradSync> grad_sync;

@@ -3,8 +3,9 @@
 
 #include <torch/torch.h>
 
-#include <set>
+#include <limits>
 
+#include "base/is_within.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -31,15 +32,9 @@ void check_fp32(const TrainedParameter& parameter) {
       "for the forward pass");
 }
 
-void check_state(const Optimizer& optimizer) {
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : optimizer.state()) {
-    if (!tensor.defined() || tensor.layout() != at::kStrided)
-      throw ConfigError("engine: the optimizer's state " + name +
-                        " is undefined or not dense; correct its state()");
-    if (!names.insert(name).second)
-      throw ConfigError("engine: the optimizer has two states named " + name + "; correct its state()");
-  }
+// Device and checkpoint keep the scale in fp32.
+bool is_positive_fp32(double value) {
+  return value > 0 && value <= std::numeric_limits<float>::max() && static_cast<float>(value) > 0;
 }
 
 }  // namespace
@@ -50,6 +45,8 @@ void validate(const EngineOptions& options) {
   };
   validate(options.optimizer);
   validate(options.schedule);
+  require(is_within(options.precision, Precision::kFp32, Precision::kFp16),
+          "precision must be Precision::kFp32, kBf16 or kFp16");
   require(options.micro_batch >= 1, "the micro-batch must be 1 sample or more");
   require(options.clip_grad >= 0, "clip_grad must be a norm of at least 0; 0 is off");
   require(options.max_skips_in_a_row >= 1, "max_skips_in_a_row must be 1 or more");
@@ -58,13 +55,13 @@ void validate(const EngineOptions& options) {
   require(options.spikes.z_score >= 0, "spikes.z_score must be at least 0; 0 is off");
   require(options.spikes.window >= 2, "spikes.window must be 2 windows or more");
   const GradScalerOptions& scaler = options.scaler;
-  require(scaler.init_scale > 0 && std::isfinite(scaler.init_scale),
-          "scaler.init_scale must be above 0 and finite");
-  require(scaler.growth_factor >= 1 && std::isfinite(scaler.growth_factor),
-          "scaler.growth_factor must be at least 1 and finite");
-  require(scaler.backoff_factor > 0 && scaler.backoff_factor <= 1,
-          "scaler.backoff_factor must be above 0 and at most 1");
-  require(scaler.growth_interval >= 1, "scaler.growth_interval must be 1 update or more");
+  require(is_positive_fp32(scaler.init_scale), "scaler.init_scale must be above 0 and finite in fp32");
+  require(scaler.growth_factor >= 1 && is_positive_fp32(scaler.growth_factor),
+          "scaler.growth_factor must be at least 1 and finite in fp32");
+  require(scaler.backoff_factor <= 1 && is_positive_fp32(scaler.backoff_factor),
+          "scaler.backoff_factor must be above 0 in fp32 and at most 1");
+  require(scaler.growth_interval >= 1 && scaler.growth_interval <= std::numeric_limits<int32_t>::max(),
+          "scaler.growth_interval must be 1 to 2^31 - 1 updates");
 }
 
 EngineParameters engine_parameters(const Task& task, const EngineOptions& options) {
@@ -78,7 +75,6 @@ EngineParameters engine_parameters(const Task& task, const EngineOptions& option
                                             : make_optimizer(std::move(grouped.trained), options.optimizer);
   if (!result.optimizer || result.optimizer->parameters().empty())
     throw ConfigError("engine: make_optimizer made no optimizer over the parameters it was given");
-  check_state(*result.optimizer);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/is_within.h"
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
 
@@ -45,6 +46,8 @@ double LrSchedule::at(int64_t k) const {
 
 void validate(const LrSchedule& schedule) {
   if (schedule.function) return;
+  if (!is_within(schedule.shape, LrShape::kCosine, LrShape::kConstant))
+    throw ConfigError("schedule: shape must be LrShape::kCosine, kLinear or kConstant");
   const auto number = [](int64_t n) { return std::to_string(n); };
   if (!(schedule.peak >= 0) || !std::isfinite(schedule.peak) || !(schedule.min >= 0) ||
       schedule.warmup_steps < 0) {

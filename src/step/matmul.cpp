@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "base/is_within.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
 
@@ -86,6 +87,8 @@ bool has_onednn() {
 }
 
 void use_matmul(Matmul matmul) {
+  if (!is_within(matmul, Matmul::kTorch, Matmul::kOneDnn))
+    throw ConfigError("use_matmul: it must be Matmul::kTorch or kOneDnn");
   if (matmul == current_matmul()) return;
   if (matmul == Matmul::kTorch) {
     registration().reset();

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/is_within.h"
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "step/adamw.h"
@@ -33,6 +34,8 @@ int64_t num_moments(const OptimizerOptions& options) {
 }
 
 void validate(const OptimizerOptions& options) {
+  if (!is_within(options.kind, OptimizerKind::kAdamW, OptimizerKind::kSgd))
+    throw ConfigError("optimizer: kind must be OptimizerKind::kAdamW or kSgd");
   constexpr const char* kPart = "at least 0 and below 1";
   check(is_not_negative(options.weight_decay), "weight decay", options.weight_decay, "at least 0 and finite");
   if (options.kind == OptimizerKind::kAdamW) {

@@ -15,9 +15,9 @@ class SpikeDetector {
   explicit SpikeDetector(const SpikeOptions& options) : options_(options) {}
 
   [[nodiscard]] bool enabled() const { return options_.z_score > 0; }
-  /// Judges the two values and remembers them, spikes included, so that it learns a new level. Returns what
-  /// is odd, the loss first; nothing if neither is. Values that are not finite are neither judged nor
-  /// remembered. Sums are taken in order, so equal histories give equal answers.
+  // Judges the two values and remembers them, spikes included, so that it learns a new level. Returns what
+  // is odd, the loss first; nothing if neither is. Values that are not finite are neither judged nor
+  // remembered. Sums are taken in order, so equal histories give equal answers.
   [[nodiscard]] std::optional<SpikeFinding> observe(double loss, double grad_norm);
 
   [[nodiscard]] const SpikeHistory& history() const { return history_; }

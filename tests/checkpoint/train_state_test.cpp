@@ -1,10 +1,15 @@
 // with_averages: what stands under each name of a model once averages take the place of parameters; and the
 // scale of a run that goes on in fp16.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
+#include "gradstep/checkpoint/model_file.h"
 #include "support/lin.h"
+#include "support/message_of.h"
+#include "support/scratch_dir.h"
 #include "support/toys.h"
 
 namespace gradstep::testing {
@@ -47,6 +52,33 @@ TEST(TrainState, R22_ARunThatGoesOnInFp16BeginsWithTheScaleOfANewRun) {
   restore_engine("c", own, fp16);
   EXPECT_EQ(fp16.state().loss_scale, 8);
   EXPECT_EQ(fp16.state().num_good_updates, 3);
+}
+
+TEST(TrainState, Float8BuffersAreSavedAndComeBack) {
+  for (const at::ScalarType type : {at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
+    const ScratchDir folder;
+    Lin lin;
+    at::Tensor scales = lin->register_buffer("scales", at::tensor({0.5, -240.0, 0.0}).to(type));
+    Engine engine(lin_task(lin), plain_sgd(1), solo());
+    engine.step(column({-2}), no_targets(1));
+    write_checkpoint(posix_file_system(), folder.path(), capture_engine(engine));
+    const std::vector<at::Tensor> saved = copies(model_tensors(*lin));
+    save_model(posix_file_system(), folder.file("model.safetensors"), *lin, {});
+    scales.zero_();
+    const FoundCheckpoint found = newest_checkpoint(folder.path()).value();
+    restore_engine(found.path, found.state, engine);
+    EXPECT_TRUE(same_bytes(copies(model_tensors(*lin)), saved)) << type;
+    scales.zero_();
+    load_model("m", read_model_file(folder.file("model.safetensors")), *lin);
+    EXPECT_TRUE(same_bytes(copies(model_tensors(*lin)), saved)) << type;
+    for (const at::Tensor& bad : {at::tensor({1.0, 1.0, std::nan("")}).to(type),
+                                  at::tensor({1.0, std::nan("")}).to(type).expand({3, 2}).t()}) {
+      TrainState state = capture_engine(engine);
+      state.model[1].second = bad;
+      EXPECT_THAT(message_of<Diverged>([&] { write_checkpoint(posix_file_system(), folder.path(), state); }),
+                  ::testing::HasSubstr("scales is not finite"));
+    }
+  }
 }
 
 }  // namespace

@@ -116,8 +116,9 @@ TEST_F(RecipeFaults, AModuleThatNoCheckpointCouldRestoreIsRefused) {
     net->register_buffer("scale", torch::ones({1}).expand({3}));
     return net;
   };
-  EXPECT_THAT(refusal<ConfigError>(settings()),
-              HasSubstr("buffer scale: its elements share memory, so that no checkpoint can be restored"));
+  EXPECT_THAT(
+      refusal<ConfigError>(settings()),
+      HasSubstr("buffer scale has elements that share memory, so that no checkpoint can be restored"));
 }
 
 TEST_F(RecipeFaults, AFileThatItCannotReadIsAnErrorOfTheData) {

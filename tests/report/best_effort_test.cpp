@@ -8,9 +8,11 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 
+#include "gradstep/base/error.h"
 #include "report/event_text.h"
 
 namespace gradstep {
@@ -229,6 +231,28 @@ TEST(BestEffortSink, AnErrorOfSeveralLinesIsOneWarningLine) {
   sink.window({});
   sink.close();
   EXPECT_THAT(sink.take_warnings(), ElementsAre(HasSubstr("s: first second; the run goes on")));
+}
+
+TEST_F(BestEffortTest, ToWaitForEverIsToWait) {
+  constexpr double kForEver = std::numeric_limits<double>::infinity();
+  BestEffortSink sink =
+      this->sink({.on_window = [](Log&) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }},
+                 {.batch_seconds = kForEver, .close_seconds = kForEver});
+  whole_run(sink, 2);
+  sink.close();
+  EXPECT_THAT(log_->all(), SizeIs(6));
+  EXPECT_THAT(sink.take_warnings(), IsEmpty());
+}
+
+TEST(BestEffortSink, TimesThatAreNoneAreRefused) {
+  for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    for (const BestEffortOptions& options :
+         {BestEffortOptions{.batch_seconds = bad}, BestEffortOptions{.close_seconds = bad}}) {
+      SinkList sinks;
+      auto sink = std::make_unique<LoggingSink>(std::make_shared<Log>(), Behaviour());
+      EXPECT_THROW(sinks.add_best_effort("toy", std::move(sink), options), ConfigError);
+    }
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include "gradstep/report/sinks.h"
 #include "support/event_points.h"
@@ -190,6 +191,32 @@ TEST_F(TensorBoardTest, AFolderThatCannotBeMadeIsAnError) {
   dir_.write("tensorboard", "a file");
   EXPECT_THAT(message_of<std::system_error>([&] { start(0); }), HasSubstr(folder_));
   EXPECT_THAT(message_of<std::system_error>([&] { windows(1, 1, 1); }), Not(HasSubstr("unknown")));
+}
+
+// What is appended after that is lost, or has no beginning: said by the next call that writes, even the last.
+TEST_F(TensorBoardTest, AFolderThatIsRemovedOrAFileThatIsEmptiedIsAnError) {
+  start(0);
+  std::filesystem::remove_all(folder_);
+  windows(1, 1, 1);
+  EXPECT_THAT(message_of<std::system_error>([&] { sink_->flush(); }), HasSubstr("which was removed during"));
+  start(1);
+  const std::string path = event_files(folder_).at(0);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_THAT(message_of<std::system_error>([&] { sink_->end({}); }),
+              HasSubstr("which was cut short during"));
+  EXPECT_EQ(std::filesystem::file_size(path), 0U);
+}
+
+TEST_F(TensorBoardTest, ARemovedFolderIsOneWarningAndTheRunGoesOn) {
+  SinkList sinks;
+  sinks.add_best_effort("tensorboard", std::make_unique<TensorBoardSink>(folder_), {.close_seconds = 60});
+  sinks.begin({});
+  while (event_files(folder_).empty()) std::this_thread::yield();
+  std::filesystem::remove_all(folder_);
+  for (int64_t update = 1; update <= 3; ++update) sinks.window(row_of(update, 1));
+  sinks.end({});
+  sinks.close();
+  EXPECT_THAT(sinks.take_warnings(), ElementsAre(HasSubstr("which was removed during the run")));
 }
 
 }  // namespace

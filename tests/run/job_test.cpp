@@ -55,6 +55,7 @@ TEST(Job, WhatMakesNoSenseIsNamed) {
     EXPECT_THAT(refusal([&](Job& job) { job.model_settings[key] = "7"; }),
                 HasSubstr(std::string("model setting '") + key + "'"));
   }
+  EXPECT_THAT(refusal([](Job& job) { job.model_settings["a\xff"] = "7"; }), HasSubstr("key is not UTF-8"));
   EXPECT_THAT(refusal([](Job& job) { job.data = {}; }), HasSubstr("no training data"));
   EXPECT_THAT(refusal([](Job& job) { job.global_batch = -1; }), HasSubstr("global_batch"));
   EXPECT_THAT(refusal([](Job& job) { job.epoch_size = -1; }), HasSubstr("epoch_size"));
@@ -81,6 +82,51 @@ TEST(Job, WhatMakesNoSenseIsNamed) {
   EXPECT_THAT(refusal([](Job& job) { job.save.keep = -1; }), HasSubstr("save.keep"));
   EXPECT_THAT(refusal([](Job& job) { job.save.grace_seconds = -1; }), HasSubstr("grace_seconds"));
   EXPECT_THAT(refusal([](Job& job) { job.trouble.max_rollbacks = -1; }), HasSubstr("max_rollbacks"));
+  for (const int bad : {-1, 9}) {
+    EXPECT_THAT(refusal([&](Job& job) { job.trouble.on_not_finite = static_cast<Reaction>(bad); }),
+                HasSubstr("trouble.on_not_finite must be"));
+    EXPECT_THAT(refusal([&](Job& job) { job.trouble.on_spike = static_cast<Reaction>(bad); }),
+                HasSubstr("trouble.on_spike must be"));
+    EXPECT_THAT(refusal([&](Job& job) { job.save.interval = {1, static_cast<Interval::Unit>(bad)}; }),
+                HasSubstr("save.interval"));
+    EXPECT_THAT(refusal([&](Job& job) {
+                  job.task.metrics.push_back({.name = "m", .direction = static_cast<Direction>(bad)});
+                }),
+                HasSubstr("metric m: direction must be"));
+    EXPECT_THAT(refusal([&](Job& job) { job.settings = {{"k", "a", static_cast<OnResume>(bad)}}; }),
+                HasSubstr("setting k: on_resume"));
+    EXPECT_THAT(refusal([&](Job& job) { job.engine.precision = static_cast<Precision>(bad); }),
+                HasSubstr("precision must be"));
+  }
+  EXPECT_THAT(refusal([](Job& job) { job.settings = {{"k", "a"}, {"j", "a"}, {"k", "b"}}; }),
+              HasSubstr("two settings are named k"));
+}
+
+// Each of these ended at its first save, with nothing to show for the work before.
+TEST(Job, AModelThatNoFileCanHoldIsRefused) {
+  const auto refusal = [](const std::function<void(torch::nn::Module&)>& add) {
+    Job job = small_job();
+    add(*job.task.module);
+    return message_of<ConfigError>([&] { const Trainer trainer(job, solo()); });
+  };
+  const at::Tensor two = at::zeros({2});
+  EXPECT_THAT(refusal([&](auto& net) { net.register_buffer("buf", two.to(at::kComplexDouble)); }),
+              HasSubstr("buffer buf is ComplexDouble, a type that no safetensors file can hold"));
+  EXPECT_THAT(refusal([&](auto& net) {
+                net.register_buffer("buf", at::quantize_per_tensor(two, 0.1, 0, at::kQInt8));
+              }),
+              HasSubstr("buffer buf is QInt8"));
+  EXPECT_THAT(refusal([&](auto& net) { net.register_parameter("x\xff", two); }),
+              HasSubstr("has a name that is not UTF-8"));
+  EXPECT_THAT(refusal([&](auto& net) { net.register_parameter("__metadata__", two); }),
+              HasSubstr("parameter __metadata__ has a name that is reserved"));
+  EXPECT_THAT(refusal([&](auto& net) { net.register_buffer("buf", two[0].expand({3})); }),
+              HasSubstr("buffer buf has elements that share memory"));
+  EXPECT_THAT(refusal([&](auto& net) {
+                net.register_parameter("twice", two);
+                net.register_buffer("twice", two);
+              }),
+              HasSubstr("buffer twice has the name of a parameter"));
 }
 
 // Every option of the engine changes the settings, so that a resume notices it.
@@ -169,6 +215,58 @@ TEST(Job, AResumeComparesTheEngineBesideSettingsOfItsOwn) {
   run.job.engine.seed = 7;
   run.go_on();
   EXPECT_THAT(run.ranks[0]->error, HasSubstr("seed was 0, is 7"));
+}
+
+// Of the toy's samples, with another fingerprint.
+class Named final : public Dataset {
+ public:
+  Named(std::shared_ptr<const Dataset> samples, std::function<std::string()> name)
+      : samples_(std::move(samples)), name_(std::move(name)) {}
+  [[nodiscard]] const DatasetSpec& spec() const override { return samples_->spec(); }
+  [[nodiscard]] int64_t size() const override { return samples_->size(); }
+  [[nodiscard]] Batch gather(const at::Tensor& ids, const Draw& draw) const override {
+    return samples_->gather(ids, draw);
+  }
+  [[nodiscard]] std::string fingerprint() const override { return name_(); }
+
+ private:
+  std::shared_ptr<const Dataset> samples_;
+  std::function<std::string()> name_;
+};
+
+// A file cannot hold the bytes; the run is still the same.
+TEST(Job, TextsThatAreNotUtf8AreNoDrift) {
+  RankedRun run(1);
+  std::string fingerprint = "a\xff";
+  run.prepare = [&](int64_t, RankedRun::Rank& rank) {
+    rank.job.data.train = std::make_shared<Named>(rank.job.data.train, [name = fingerprint] { return name; });
+  };
+  run.job.settings = {{"text", "a\xff"}, {"key\xff", "a"}};
+  run.job.length.stop_after = 3;
+  run.run();
+  ASSERT_EQ(run.ranks[0]->error, "");
+  run.go_on();
+  EXPECT_EQ(run.ranks[0]->error, "");
+  EXPECT_THAT(run.events<SettingChanged>(), ::testing::IsEmpty());
+  run.job.settings[0].text = "b\xff";
+  run.go_on();
+  EXPECT_THAT(run.ranks[0]->error, HasSubstr("belongs to a different run: text was a"));
+  fingerprint = "b\xff";
+  run.job.accept_drift = true;
+  run.go_on();
+  EXPECT_EQ(run.ranks[0]->error, "");
+  EXPECT_EQ(run.events<SettingChanged>().size(), 2U);
+}
+
+TEST(Job, AFingerprintThatThrowsEndsTheRunBeforeItBegins) {
+  RankedRun run(1);
+  run.prepare = [](int64_t, RankedRun::Rank& rank) {
+    rank.job.data.train = std::make_shared<Named>(
+        rank.job.data.train, []() -> std::string { throw DataError("no fingerprint today; try again"); });
+  };
+  run.run();
+  EXPECT_EQ(run.ranks[0]->error, "no fingerprint today; try again");
+  EXPECT_EQ(run.ranks[0]->num_forwards, 0);
 }
 
 TEST(Job, AResumeWithOtherGroupsIsRefused) {

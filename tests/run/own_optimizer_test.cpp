@@ -1,4 +1,5 @@
 // A run with an optimizer and groups of the user's own goes on from a checkpoint bit for bit.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -6,6 +7,7 @@
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/checkpointer.h"
 #include "support/adagrad.h"
+#include "support/ranked_run.h"
 #include "support/scratch_dir.h"
 #include "support/toys.h"
 
@@ -62,6 +64,31 @@ TEST(OwnOptimizer, GoesOnFromACheckpointBitForBit) {
   // Other groups have other moments.
   Trainee other("");
   EXPECT_THROW(restore_engine(found->path, found->state, other.engine), CheckpointError);
+}
+
+// One more element with each step, after the second.
+class Growing final : public Optimizer {
+ public:
+  using Optimizer::Optimizer;
+  void step(double /*lr*/, const at::Tensor& /*found_inf*/) override { ++num_steps_; }
+  [[nodiscard]] NamedTensors state() const override {
+    return {{"sums", at::zeros({std::max<int64_t>(num_steps_, 2)})}};
+  }
+
+ private:
+  int64_t num_steps_ = 0;
+};
+
+TEST(OwnOptimizer, AStateThatChangesItsShapeEndsTheRunAtTheFirstSaveThatSeesIt) {
+  RankedRun run(1);
+  run.job.engine.make_optimizer = [](std::vector<TrainedParameter> parameters) {
+    return std::make_unique<Growing>(std::move(parameters));
+  };
+  run.run();
+  EXPECT_THAT(run.ranks[0]->error,
+              ::testing::HasSubstr("sums Float (4), and was sums Float (2) at the start"));
+  EXPECT_EQ(run.ranks[0]->code, ExitCode::kUsage);
+  EXPECT_THAT(list_checkpoints(run.out.path()), ::testing::ElementsAre(2));
 }
 
 }  // namespace

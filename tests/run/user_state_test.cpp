@@ -242,7 +242,8 @@ TEST(UserState, WhatCannotBeStoredIsNamedAndCostsNoCheckpoint) {
   const at::Tensor one = at::ones({1});
   EXPECT_THAT(refusal({.values = {{"name", "\xff"}}}), HasSubstr("the value of name is not UTF-8"));
   EXPECT_THAT(refusal({.values = {{"\xff", ""}}}), HasSubstr("a key is not UTF-8"));
-  EXPECT_THAT(refusal({.tensors = {{"a", one}, {"a", one}}}), HasSubstr("two tensors are named a"));
+  EXPECT_THAT(refusal({.tensors = {{"a", one}, {"a", one}}}),
+              HasSubstr("tensor a has the name of another one"));
   EXPECT_THAT(refusal({.tensors = {{"a", at::Tensor()}}}), HasSubstr("tensor a is undefined"));
   EXPECT_THAT(refusal({.tensors = {{"a", one.to_sparse()}}}), HasSubstr("tensor a is not dense"));
   EXPECT_THAT(refusal({.tensors = {{"__metadata__", one}}}), HasSubstr("reserved"));

@@ -181,9 +181,27 @@ TEST(EngineOptions, ThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal([](Options& o) { o.max_skips_in_a_row = 0; }),
               ::testing::HasSubstr("max_skips_in_a_row"));
   EXPECT_THAT(refusal([](Options& o) { o.scaler.init_scale = 0; }), ::testing::HasSubstr("init_scale"));
-  EXPECT_THAT(refusal([](Options& o) { o.scaler.growth_interval = 0; }),
-              ::testing::HasSubstr("growth_interval"));
+  for (const double bad : {1e300, 1e-300, nan}) {
+    EXPECT_THAT(refusal([&](Options& o) { o.scaler.init_scale = bad; }), ::testing::HasSubstr("init_scale"));
+    EXPECT_THAT(refusal([&](Options& o) { o.scaler.growth_factor = bad; }),
+                ::testing::HasSubstr("growth_factor"));
+    EXPECT_THAT(refusal([&](Options& o) { o.scaler.backoff_factor = bad; }),
+                ::testing::HasSubstr("backoff_factor"));
+  }
+  for (const int64_t bad : {int64_t{0}, int64_t{1} << 31}) {
+    EXPECT_THAT(refusal([&](Options& o) { o.scaler.growth_interval = bad; }),
+                ::testing::HasSubstr("growth_interval"));
+  }
   EXPECT_THAT(refusal([](Options& o) { o.optimizer.beta1 = 1; }), ::testing::HasSubstr("beta1"));
+  for (const int bad : {-1, 9}) {
+    EXPECT_THAT(refusal([&](Options& o) { o.precision = static_cast<Precision>(bad); }),
+                ::testing::HasSubstr("precision must be"));
+    EXPECT_THAT(refusal([&](Options& o) { o.schedule.shape = static_cast<LrShape>(bad); }),
+                ::testing::HasSubstr("shape must be"));
+    EXPECT_THAT(refusal([&](Options& o) { o.optimizer.kind = static_cast<OptimizerKind>(bad); }),
+                ::testing::HasSubstr("kind must be"));
+    EXPECT_THROW(use_matmul(static_cast<Matmul>(bad)), ConfigError);
+  }
 }
 
 }  // namespace

@@ -163,5 +163,16 @@ TEST(Outcome, AnEngineCanBeMoved) {
   static_assert(!std::is_copy_constructible_v<Engine> && std::is_nothrow_move_assignable_v<Engine>);
 }
 
+TEST(EngineOf, AParameterWithSparseGradientsIsNamed) {
+  torch::nn::Sequential net(torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 3).sparse(true)));
+  Engine engine(classification_task(net), plain_sgd(2), solo());
+  for (int i = 0; i < 2; ++i) {  // the engine stays usable
+    EXPECT_THAT(message_of<ConfigError>([&] { engine.step(at::tensor({1L, 2L, 4L}), no_targets(3)); }),
+                HasSubstr("parameter 0.weight gets sparse gradients"));
+  }
+  EXPECT_EQ(engine.counters().windows, 0);
+  EXPECT_FALSE(net->parameters()[0].grad().defined());
+}
+
 }  // namespace
 }  // namespace gradstep::testing

@@ -33,7 +33,7 @@ struct ModelInfo {
 
 /// Writes parameters and buffers of a module into a safetensors file, under their PyTorch state_dict names,
 /// atomically. Synchronises the device. Throws CheckpointError, and ConfigError for settings with keys of the
-/// file.
+/// file or keys that are not UTF-8.
 void save_model(FileSystem& file_system, const std::string& path, const torch::nn::Module& module,
                 const ModelInfo& info);
 /// The same for tensors by name. Returns the bytes of the file.

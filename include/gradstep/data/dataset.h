@@ -76,8 +76,8 @@ class Dataset {
   /// rows, in that order. Random numbers come from `draw`, never from a generator of the process. Threads:
   /// any number may call it at once.
   [[nodiscard]] virtual Batch gather(const at::Tensor& ids, const Draw& draw = {}) const = 0;
-  /// A short text that differs if the content differs: a hash over all bytes. The first call may take
-  /// milliseconds. A resume refuses data with another fingerprint.
+  /// A short text that differs if the content differs: a hash over all bytes. The first call, when a run
+  /// begins, may take milliseconds. A resume refuses data with another fingerprint.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 };
 

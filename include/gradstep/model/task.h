@@ -104,8 +104,9 @@ struct Task {
 }
 
 /// Throws ConfigError for a task without module, forward, loss or parameters, for a metric whose name is
-/// empty, taken, "loss" or "samples", or has a space, and for parameters and buffers whose elements share
-/// memory (expand()).
+/// empty, taken, "loss" or "samples", or has a space, and for parameters and buffers that no checkpoint can
+/// hold or restore: a type that safetensors files lack, a name that is not UTF-8 or is taken, elements that
+/// share memory (expand()).
 void validate(const Task& task);
 
 }  // namespace gradstep

@@ -48,7 +48,7 @@ class Sink {
   [[nodiscard]] virtual std::vector<std::string> take_warnings() { return {}; }
 };
 
-/// How long the rows of a best-effort sink may wait.
+/// How long the rows of a best-effort sink may wait. Times must not be negative; infinity waits for ever.
 struct BestEffortOptions {
   /// Rows that may wait in the queue. If more wait, rows of windows are dropped; if twice as many wait, all
   /// rows are.
@@ -164,7 +164,7 @@ class JsonlSink final : public Sink {
 class TensorBoardSink final : public Sink {
  public:
   /// Writes into `folder`, mostly the folder "tensorboard" of the run, which the first row creates. All calls
-  /// throw std::system_error with the path if it cannot be written.
+  /// throw std::system_error with the path if it cannot be written, or was removed or cut short by others.
   explicit TensorBoardSink(std::string folder);
   ~TensorBoardSink() override;
   void begin(const RunStart& start) override;

@@ -83,8 +83,9 @@ struct Job {
   bool accept_drift = false;  ///< resume although data, seed, length or a setting that is kRefused differ
 
   JobNames names{};  ///< for the plan
-  /// Settings of your own that checkpoints keep and a resume compares: {{"width", "64"}}. settings_of() adds
-  /// the engine options; a key of theirs here takes their place.
+  /// Settings of your own that checkpoints keep and a resume compares, each key once: {{"width", "64"}}.
+  /// Bytes that are not UTF-8 are replaced. settings_of() adds the engine options; a key of theirs here takes
+  /// their place.
   Settings settings{};
   bool settings_are_complete = false;  ///< true: no engine option is added to `settings`. App has all of them
   /// What model files keep beside the weights, such as the sizes that a reader needs to build the module

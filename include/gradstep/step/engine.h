@@ -101,8 +101,8 @@ class Engine {
  public:
   /// An engine for `task`. The world must outlive it. Parameters of frozen groups stop requiring gradients.
   /// Throws ConfigError for a task that lacks something (validate(const Task&)), for options that make no
-  /// sense, for parameters to train that are not fp32 (naming the first), and for a module without parameters
-  /// to train.
+  /// sense, for parameters to train that are not fp32 (naming the first), for a module without parameters to
+  /// train, and for an Optimizer::state() that no checkpoint can hold or restore.
   Engine(Task task, const EngineOptions& options, World& world);
   ~Engine();
   /// Moves the engine; only destruction and assignment may follow for the one moved from.
@@ -123,7 +123,8 @@ class Engine {
   /// half would not be less (one sample, or two under batch norm), or the task is not divisible, throws Error
   /// (kOutOfMemory), and the engine is as before.
   ///
-  /// Throws ConfigError for a weight that is negative or not finite, and what the task throws. After an
+  /// Throws ConfigError for a weight that is negative or not finite, for a sparse gradient, and if
+  /// Optimizer::state() has changed its layout after the first update; and what the task throws. After an
   /// exception gradients are empty, buffers and user state are as before, autocast is off, and the same
   /// window may be given again; the other ranks throw Error.
   StepReport step(const Window& window);
@@ -145,6 +146,8 @@ class Engine {
   /// and must not be saved.
   [[nodiscard]] bool is_whole() const;
   /// Counters, scale, micro-batch and history. Waits for the device. capture_engine() adds the tensors.
+  /// Throws ConfigError naming the tensor if names, types or shapes of Optimizer::state() have changed since
+  /// the engine was made.
   [[nodiscard]] EngineState state() const;
   /// Takes counters, scale, micro-batch and history over. The caller copies the tensors:
   /// optimizer().parameters(), optimizer().state(), averages() and the buffers of the module.
