@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     job.data = gradstep::split_validation(data, 0.1, /*seed=*/0);
     job.engine = {.schedule = {.peak = 0.01, .warmup_steps = 20}, .micro_batch = 64, .clip_grad = 1.0};
     job.global_batch = 128;
-    job.length = {.epochs = 10};
+    job.length = {.epochs = 40};
     job.save = {.interval = {20, gradstep::Interval::Unit::kUpdates}, .keep = 2};
     job.eval = {.interval = {1, gradstep::Interval::Unit::kEpochs}, .best_metric = "val_mae"};
 
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     const gradstep::OutputDir folder(argv[1], gradstep::OutputDir::Use::kGoOn);
     gradstep::SoloWorld world;
     gradstep::Trainer trainer(job, world);
-    if (const auto found = gradstep::newest_checkpoint(folder.path())) trainer.resume(*found);
+    trainer.resume_newest(folder.path());
     gradstep::SinkList sinks;
     sinks.add(std::make_unique<gradstep::JsonlSink>(folder.file("metrics.jsonl")));
     sinks.add(std::make_unique<gradstep::ConsoleSink>(stdout, gradstep::ConsoleOptions{.log_interval = 50}));

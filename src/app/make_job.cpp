@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -16,10 +18,14 @@
 #include "gradstep/base/error.h"
 #include "report/format.h"
 #include "run/planner.h"
+#include "step/engine_setup.h"
 #include "step/precision_probe.h"
 
 namespace gradstep {
 namespace {
+
+constexpr double kFloatBytes = 4;
+constexpr double kWithCopy = 2;  // what is saved is copied first
 
 // Found out now rather than at the first evaluation.
 void check_fit(const std::string& name, const DatasetPair& data) {
@@ -38,6 +44,12 @@ JobLength length_of(const RunConfig& config) {
           .stop_after = config.stop_after};
 }
 
+// --max-time counts from the start of the process, a job from the making of its trainer.
+double seconds_left(double max_time) {
+  if (max_time == 0) return 0;
+  return std::max(max_time - process_seconds(), std::numeric_limits<double>::min());
+}
+
 Reaction reaction(OnTrouble asked) {
   switch (asked) {
     case OnTrouble::kOff:  // EngineOptions::spikes finds none then
@@ -51,13 +63,7 @@ Reaction reaction(OnTrouble asked) {
   throw std::logic_error("no such reaction");
 }
 
-// Refuses what the memory cannot hold before anything large is made.
-Task build_task(const RunSettings& settings, const Sampler& sampler, const DatasetSpec& spec,
-                at::Device device, int64_t world_size) {
-  if (device.is_cpu()) {
-    const ModelSize size = settings.model().size(spec);
-    check_memory(least_memory(settings.config, size, sampler, spec, world_size), free_memory_bytes());
-  }
+Task build_task(const RunSettings& settings, const DatasetSpec& spec, at::Device device) {
   torch::manual_seed(settings.config.seed);
   Task task = settings.model().task(spec);
   validate(task);
@@ -66,12 +72,12 @@ Task build_task(const RunSettings& settings, const Sampler& sampler, const Datas
 }
 
 // Measures with the largest micro-batch that fits into memory; the engine will halve down to it, too.
-PrecisionChoice settle_precision(const Task& task, const Dataset& train, int64_t micro_batch,
+PrecisionChoice settle_precision(const Task& task, const Dataset& train, uint64_t seed, int64_t micro_batch,
                                  std::optional<Precision> precision, std::optional<Matmul> matmul) {
   for (;; micro_batch /= 2) {
     try {
-      PrecisionChoice choice =
-          choose_precision(task, train.gather(at::arange(micro_batch)), precision, matmul);
+      const Batch batch = train.gather(at::arange(micro_batch), {.seed = seed, .training = true});
+      PrecisionChoice choice = choose_precision(task, batch, precision, matmul);
       use_matmul(choice.matmul);
       return choice;
     } catch (const std::exception& error) {
@@ -203,6 +209,14 @@ EngineOptions engine_options(const RunConfig& config) {
                      .window = config.spike_window}};
 }
 
+void validate_engine(const RunConfig& config, int64_t total_updates) {
+  EngineOptions options = engine_options(config);
+  // While it is not known, it is long enough for the warm-up.
+  options.schedule.total_steps =
+      total_updates > 0 ? total_updates : std::max<int64_t>(config.warmup_steps, 1);
+  validate(options);
+}
+
 std::shared_ptr<const Dataset> load_split(const RunSettings& settings, Split split) {
   const std::optional<DatasetPair> pair = split_off(settings);
   if (split == Split::kTrain) return pair ? pair->train : load_whole_train(settings);
@@ -227,11 +241,7 @@ std::string eval_part_name(const RunConfig& config) {
 double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
                     const DatasetSpec& spec, int64_t world_size) {
   if (size.parameters == 0) return 0;
-  const int64_t moments =
-      num_moments({.kind = parse_optimizer_kind(config.opt), .momentum = config.momentum});
-  const int64_t saved = 1 + moments + (config.ema > 0 ? 1 : 0);
-  const int64_t tensors = 1 + 2 * saved;  // gradients, and what is saved with its copy
-  const double parameters = 4.0 * static_cast<double>(tensors) * static_cast<double>(size.parameters);
+  const double parameters = kWithCopy * kFloatBytes * static_cast<double>(size.parameters);
   double pixels = 1;
   for (const int64_t dimension : spec.input_shape) pixels *= static_cast<double>(dimension);
   const int64_t on_this_rank = array_split(sampler.window_range(0).size(), world_size, 0).size();
@@ -241,6 +251,23 @@ double least_memory(const RunConfig& config, const ModelSize& size, const Sample
   // The engine halves the micro-batch if memory runs out, so one sample is the least that must fit.
   constexpr double kHalfBytes = 2;  // precision is not settled yet
   return parameters + windows + kHalfBytes * (pixels + static_cast<double>(size.activations));
+}
+
+double training_memory(const Job& job) {
+  const EngineOptions& engine = job.engine;
+  const int64_t moments = engine.make_optimizer ? 0 : num_moments(engine.optimizer);
+  const int64_t saved = moments + (engine.ema_decay > 0 ? 1 : 0);
+  int64_t trained = 0;
+  std::set<const void*> seen;  // a shared parameter has several names, and the first one counts
+  for (const auto& parameter : job.task.module->named_parameters()) {
+    const at::Tensor& tensor = parameter.value();
+    if (!seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    const std::optional<size_t> group = group_of(parameter.key(), engine.optimizer.groups);
+    const bool rests = group && engine.optimizer.groups[*group].frozen;
+    if (tensor.requires_grad() && !rests) trained += tensor.numel();
+  }
+  const double gradients_and_saved = 1 + kWithCopy * static_cast<double>(saved);
+  return gradients_and_saved * kFloatBytes * static_cast<double>(trained);
 }
 
 void check_memory(double needed_bytes, int64_t free_bytes) {
@@ -263,8 +290,14 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.global_batch = config.global_batch(world.size());
   const Sampler sampler(train.size(), job.global_batch, config.seed);
   job.length = length_of(config);
-  check_warmup(config.warmup_steps, run_length(job.length, sampler.windows_per_epoch()).total_updates);
-  job.task = build_task(settings, sampler, train.spec(), device, world.size());
+  validate_engine(config, run_length(job.length, sampler.windows_per_epoch()).total_updates);
+  // What the memory cannot hold is refused before anything large is made.
+  const int64_t free_bytes = free_memory_bytes();
+  const double least = device.is_cpu() ? least_memory(config, settings.model().size(train.spec()), sampler,
+                                                      train.spec(), world.size())
+                                       : 0;
+  check_memory(least, free_bytes);
+  job.task = build_task(settings, train.spec(), device);
 
   std::optional<Precision> precision;
   std::optional<Matmul> matmul;
@@ -275,8 +308,8 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   if (config.precision != "auto") precision = parse_precision(config.precision);
   if (config.matmul != "auto") matmul = parse_matmul(config.matmul);
   const PrecisionChoice choice = settle_precision(
-      job.task, train, largest_micro_batch(job.task, config.batch_size, sampler, world.size()), precision,
-      matmul);
+      job.task, train, config.seed, largest_micro_batch(job.task, config.batch_size, sampler, world.size()),
+      precision, matmul);
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 
@@ -307,7 +340,10 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.settings = settings.texts(recorded);
   job.model_settings = model_settings(settings, train.spec());
   adjust(settings.model(), job);
+  job.settings_are_complete = true;
+  if (least > 0) check_memory(least + training_memory(job), free_bytes);
   if (!job.order && config.order == SampleOrder::kSequential) job.order = sequential_order(train.size());
+  job.length.max_seconds = seconds_left(job.length.max_seconds);
   return prepared;
 }
 

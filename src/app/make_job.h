@@ -33,6 +33,8 @@ struct PreparedJob {
 [[nodiscard]] ProcessOptions process_options(const RunConfig& config);
 // All but the precision, which is settled later, and the length of the schedule, which the trainer knows.
 [[nodiscard]] EngineOptions engine_options(const RunConfig& config);
+// Throws ConfigError for engine options that make no sense. total_updates: of the whole run; 0: not known.
+void validate_engine(const RunConfig& config, int64_t total_updates);
 // The data that the settings name: training part and evaluation part. Throws DataError.
 [[nodiscard]] DatasetPair load_data(const RunSettings& settings);
 // One of the two alone; null if there is nothing to evaluate on.
@@ -44,10 +46,13 @@ struct PreparedJob {
 // "test set", or which part of the training set.
 [[nodiscard]] std::string eval_part_name(const RunConfig& config);
 
-// Bytes that a run on the CPU takes at the least: parameters, gradients, moments and the copy that is saved,
-// windows read ahead, and what one sample keeps. 0 for a model whose size is not known before it is built.
+// Bytes that a run on the CPU takes at the least: parameters and the copy that is saved, windows read ahead,
+// and what one sample keeps. 0 for a model whose size is not known before it is built.
 [[nodiscard]] double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
                                   const DatasetSpec& spec, int64_t world_size);
+// What it takes besides, as the built model and its job say: gradients, moments and averages of the
+// parameters that train, and copies. The moments of an optimizer of one's own are not known, and not counted.
+[[nodiscard]] double training_memory(const Job& job);
 // Throws Error (out of memory) if that is more than there is. Linux would grant the memory, and kill the
 // process without a message when it is used.
 void check_memory(double needed_bytes, int64_t free_bytes);

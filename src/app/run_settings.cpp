@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/make_job.h"
 #include "app/program.h"
 #include "base/utf8.h"
 #include "checkpoint/model_metadata.h"
@@ -12,6 +13,7 @@
 #include "config/train_flags.h"
 #include "gradstep/base/error.h"
 #include "gradstep/base/version.h"
+#include "run/best_tracker.h"
 
 namespace gradstep {
 namespace {
@@ -243,6 +245,8 @@ void RunSettings::validate() const {
     }
   }
   gradstep::validate(config);
+  validate_engine(config, config.max_steps.value_or(0));
+  check_averages(config.best_metric, config.ema > 0);
 }
 
 std::string RunSettings::model_options() const {

@@ -199,6 +199,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   PredictionTable predictions;
   EvaluateOptions evaluate_options{.precision = precision,
                                    .batch_size = options.batch_size,
+                                   .seed = settings->config.seed,
                                    .should_stop = [&stop] { return stop.requested(); }};
   if (!options.predictions_path.empty()) {
     if (source.data->spec().num_classes == 0)

@@ -24,9 +24,8 @@ void warn(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) write_warning(warning);
 }
 
-void show_plan(const RunConfig& config, RunPlan plan, const std::string& output_dir) {
+void show_plan(const RunConfig& config, const RunPlan& plan) {
   if (config.quiet && !config.dry_run) return;
-  plan.output_dir = output_dir;
   const std::string text = format_plan(plan);
   if (config.dry_run) return write_stdout(text);
   std::fputs(text.c_str(), stdout);
@@ -73,8 +72,9 @@ int plan_only(const RunSettings& settings, const std::string& output_dir) {
   PreparedJob prepared = make_job(settings, world, device, /*before=*/nullptr);
   const Trainer trainer(std::move(prepared.job), world);
   warn(prepared.warnings);
-  show_plan(settings.config, trainer.plan(),
-            output_dir.empty() ? new_folder_name(settings.config) : output_dir);
+  RunPlan plan = trainer.plan();
+  plan.output_dir = output_dir.empty() ? new_folder_name(settings.config) : output_dir;
+  show_plan(settings.config, plan);
   return static_cast<int>(ExitCode::kOk);
 }
 
@@ -98,7 +98,7 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   const std::vector<std::string> about_output = trainer.prepare_output(posix_file_system(), dir.path());
   warn(prepared.warnings);
   warn(trainer.warnings());
-  show_plan(config, trainer.plan(), dir.path());
+  show_plan(config, trainer.plan());
   warn(about_output);
   if (!trainer.nothing_left()) {
     prepared.settled["output_dir"] = dir.path();

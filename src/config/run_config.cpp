@@ -6,36 +6,16 @@
 #include "base/utf8.h"
 #include "config/flag_table.h"
 #include "gradstep/base/error.h"
-#include "report/averaged.h"
 
 namespace gradstep {
 namespace {
 
 void reject(const std::string& message) { throw ConfigError(message); }
 
-void check_optimizer(const RunConfig& config) {
-  if (config.nesterov && config.opt != "sgd") {
-    reject("--nesterov belongs to --opt sgd, not to --opt " + config.opt + "; drop it or give --opt sgd");
-  }
-  if (config.nesterov && config.momentum == 0) {
-    reject("--nesterov needs a --momentum above 0, not 0; give one such as 0.9 or drop --nesterov");
-  }
-  if (config.min_lr > config.lr && config.sched != "constant") {
-    reject("--min-lr " + shortest(config.min_lr) + " is above --lr " + shortest(config.lr) +
-           "; lower --min-lr or raise --lr");
-  }
-}
-
 void check_length(const RunConfig& config) {
   if (config.max_time > 0 && !config.epochs && !config.max_steps && config.sched != "constant") {
     reject("--max-time alone says no length for --sched " + config.sched +
            " to end at; give --epochs or --max-steps too, or --sched constant");
-  }
-}
-
-void check_best_metric(const RunConfig& config) {
-  if (is_of_averages(config.best_metric) && config.ema == 0) {
-    reject("--best-metric " + config.best_metric + " needs averages; give --ema such as 0.999");
   }
 }
 
@@ -71,22 +51,12 @@ void validate(const RunConfig& config) {
   for (const Flag<RunConfig>& flag : train_flags()) {
     if (!flag.valid(config)) reject(complaint(flag_spelling(flag.info.key), flag.get(config), flag.info));
   }
-  check_optimizer(config);
   check_length(config);
-  check_best_metric(config);
   check_resume(config);
   if (config.early_stop_patience > 0 && config.eval_interval.value == 0) {
     reject("--early-stop-patience " + std::to_string(config.early_stop_patience) +
            " needs evaluations on the way; give an --eval-interval such as 1ep");
   }
-  if (config.max_steps) check_warmup(config.warmup_steps, *config.max_steps);
-}
-
-void check_warmup(int64_t warmup_steps, int64_t total_updates) {
-  if (warmup_steps <= total_updates) return;
-  reject("--warmup-steps " + std::to_string(warmup_steps) + " is more than the " +
-         std::to_string(total_updates) +
-         " updates of the whole run; lower --warmup-steps (0: none) or train longer");
 }
 
 std::string config_toml(const std::vector<std::pair<FlagInfo, std::string>>& settings,

@@ -91,12 +91,9 @@ struct RunConfig {
 };
 
 // Throws ConfigError, one line naming flag, value and cure, for a value out of range or a combination that
-// makes no sense. Needs neither data nor device. A warm-up longer than the run is found here when max_steps
-// is given; otherwise the caller calls check_warmup() as soon as the number of updates is known.
+// makes no sense. Needs neither data nor device. What the library checks is not checked here: options of the
+// engine (validate_engine() in app/make_job.h) and the best metric.
 void validate(const RunConfig& config);
-
-// Throws ConfigError naming both numbers when the warm-up is longer than the run.
-void check_warmup(int64_t warmup_steps, int64_t total_updates);
 
 // The text of <output-dir>/config.toml: every setting as `key = value`, with the name of the program and the
 // version and git commit of gradstep in its first lines. `train --config` reads it back to the same settings.

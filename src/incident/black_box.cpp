@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kKey = "gradstep.black_box";
 
-// This rank by itself: an examination needs the others for nothing but their number of samples.
+// This rank by itself: an examination needs nothing of the others but the divisor, which the box has.
 class OneOfWorld final : public World {
  public:
   explicit OneOfWorld(int64_t rank) : rank_(rank) {}
@@ -61,6 +61,7 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
                .modules = report.modules,
                .rank = rank,
                .total_samples = report.samples,
+               .divisor = report.divisor,
                .model = model_tensors(*engine.task().module),
                .engine = engine.state(),
                .loss = report.loss,
@@ -145,7 +146,7 @@ Examination replay(const BlackBox& box, Task task, const Dataset& train) {
   window.position.epoch = box.epoch;
   window.batch = train.gather(window.ids, {.seed = box.seed, .epoch = box.epoch, .training = true});
   window.total_samples = box.total_samples;
-  Examination again = engine.examine(window);
+  Examination again = engine.examine(window, box.divisor);
   if (again.first_non_finite.empty() && box.outcome == StepOutcome::kNotFinite)
     again.first_non_finite = kNotFiniteInTheSum;
   return again;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ struct BlackBox {
   std::vector<int64_t> ids{};  // samples of the training part, in order, of this rank
   int64_t rank = 0;
   int64_t total_samples = 0;          // over all ranks
+  std::optional<double> divisor{};    // StepReport::divisor; older files lack it
   NamedTensors model{};               // parameters and buffers as they were
   std::vector<std::string> frozen{};  // names of the parameters that rested
   EngineState engine{};  // as before the window; the history of the spike detector is not written

@@ -57,6 +57,7 @@ std::string black_box_json(const BlackBox& box) {
             {"total_samples", box.total_samples},
             {"dataset_fingerprint", box.dataset_fingerprint},
             {"engine", Json::parse(engine_json(box.engine))}};
+  if (box.divisor) json["divisor"] = *box.divisor;
   json["modules"] = Json::array();
   for (const ModuleNorms& module : box.modules) {
     json["modules"].push_back({{"module", module.module},
@@ -92,6 +93,7 @@ void read_black_box_json(const std::string& path, const std::string& text, Black
   box.seed = document.unsigned_integer("seed");
   box.rank = document.integer("rank");
   box.total_samples = document.integer("total_samples", 1);
+  if (document.has("divisor")) box.divisor = document.finite("divisor");
   box.dataset_fingerprint = document.text("dataset_fingerprint");
   box.engine = read_engine(document.object("engine"));
   for (const JsonObject& module : document.objects("modules")) {

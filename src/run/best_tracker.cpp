@@ -38,11 +38,14 @@ BestMetric find_best_metric(const std::string& asked, const Task& task, bool has
     if (each.name == asked) return each;
     names.push_back(each.name);
   }
-  if (!has_ema && is_of_averages(asked)) {
-    throw ConfigError("`best_metric` " + asked + " needs averages; give `ema` such as 0.999");
-  }
+  check_averages(asked, has_ema);
   throw ConfigError("`best_metric` " + asked + ": this task has no metric of that name" +
                     known_names(asked, names));
+}
+
+void check_averages(const std::string& asked, bool has_ema) {
+  if (!has_ema && is_of_averages(asked))
+    throw ConfigError("`best_metric` " + asked + " needs averages; give `ema` such as 0.999");
 }
 
 // The metric, negated if lower is better; NaN if the row lacks it.

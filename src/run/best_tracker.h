@@ -21,6 +21,9 @@ struct BestMetric {
 // average if there is no average.
 [[nodiscard]] BestMetric find_best_metric(const std::string& asked, const Task& task, bool has_ema);
 
+// The last of these alone, which needs no task.
+void check_averages(const std::string& asked, bool has_ema);
+
 class BestTracker {
  public:
   // patience: evaluations without a better one after which to stop, 0: never.

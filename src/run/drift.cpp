@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
+#include "gradstep/step/optimizer.h"
 
 namespace gradstep {
 namespace {
@@ -16,10 +18,27 @@ void add_unless_equal(const std::string& key, const std::string& before, const s
   if (before != now) drifts.push_back({key, before, now, kind});
 }
 
+bool freezes(const std::string& groups) try {
+  return std::ranges::any_of(parse_param_groups(groups), &ParamGroup::frozen);
+} catch (const ConfigError&) {
+  return false;  // of a program that has a setting of this name for something else
+}
+
+// SGD without momentum has no moments.
+bool begins_or_ends_momentum(const std::string& before, const std::string& now) {
+  return (parse_real(before) == 0.0) != (parse_real(now) == 0.0);
+}
+
 // Whether the checkpoint's optimizer has other tensors than the run's, so that no resume can take them.
 bool changes_the_moments(const Drift& drift) {
-  const auto freezes = [](const std::string& groups) { return groups.find("frozen") != std::string::npos; };
-  return drift.key == "opt" || (drift.key == "param_groups" && (freezes(drift.before) || freezes(drift.now)));
+  return drift.key == "opt" ||
+         (drift.key == "momentum" && begins_or_ends_momentum(drift.before, drift.now)) ||
+         (drift.key == "param_groups" && (freezes(drift.before) || freezes(drift.now)));
+}
+
+bool is_sgd(const RunIdentity& run) {
+  const auto opt = std::ranges::find(run.settings, "opt", &Setting::key);
+  return opt != run.settings.end() && opt->text == to_string(OptimizerKind::kSgd);
 }
 
 }  // namespace
@@ -31,6 +50,10 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
     const auto found = before.settings.find(setting.key);
     const std::string& was = found == before.settings.end() ? setting.default_text : found->second;
     add_unless_equal(setting.key, was, setting.text, setting.on_resume, drifts);
+  }
+  for (Drift& drift : drifts) {
+    // Another momentum goes on from the same moments, but not with one of 0; other optimizers have none.
+    if (drift.key == "momentum" && changes_the_moments(drift) && is_sgd(now)) drift.kind = OnResume::kRefused;
   }
   for (const auto& [key, was] : before.settings) {
     if (std::ranges::find(now.settings, key, &Setting::key) == now.settings.end())

@@ -106,10 +106,11 @@ struct Measured {
 
 // Evaluates samples first to end. Returns nothing if memory ran out for more than one; the memory of that try
 // is free then.
-std::optional<Measured> measure_within_memory(const Task& task, const Dataset& dataset, const Sums& sums,
-                                              int64_t first, int64_t end, at::Device device) {
+std::optional<Measured> measure_within_memory(const Task& task, const Dataset& dataset, const Draw& draw,
+                                              const Sums& sums, int64_t first, int64_t end,
+                                              at::Device device) {
   try {
-    const Batch stored = dataset.gather(at::arange(first, end));
+    const Batch stored = dataset.gather(at::arange(first, end), draw);
     check_rows(stored, end - first);
     Measured measured{.outputs = {}, .batch = prepared(task, stored.to(device)), .sums = {}};
     measured.outputs = task.forward(measured.batch);
@@ -149,7 +150,8 @@ EvalResult evaluate(const Task& task, const Dataset& dataset, World& world, cons
         return;
       }
       const int64_t end = std::min(first + batch_size, part.end);
-      const std::optional<Measured> measured = measure_within_memory(task, dataset, sums, first, end, device);
+      const std::optional<Measured> measured =
+          measure_within_memory(task, dataset, {.seed = options.seed}, sums, first, end, device);
       if (!measured) {
         batch_size = std::max<int64_t>((end - first) / 2, 1);
         continue;

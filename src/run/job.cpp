@@ -1,8 +1,9 @@
-// What a job keeps of itself in checkpoints if nobody put it into words, and what makes no sense in one.
+// What a job keeps of itself in checkpoints, and what makes no sense in one.
 #include "gradstep/run/job.h"
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -54,10 +55,7 @@ void check_settings(const Settings& settings) {
   }
 }
 
-}  // namespace
-
-Settings settings_of(const Job& job) {
-  if (!job.settings.empty()) return job.settings;
+Settings engine_settings(const Job& job) {
   const EngineOptions& engine = job.engine;
   const OptimizerOptions& optimizer = engine.optimizer;
   const LrSchedule& schedule = engine.schedule;
@@ -91,6 +89,18 @@ Settings settings_of(const Job& job) {
           {"max_skips_in_a_row", std::to_string(engine.max_skips_in_a_row), OnResume::kFree},
           {"spike_zscore", shortest(engine.spikes.z_score), OnResume::kWarned},
           {"spike_window", std::to_string(engine.spikes.window), OnResume::kWarned}};
+}
+
+}  // namespace
+
+Settings settings_of(const Job& job) {
+  Settings settings = job.settings;
+  if (job.settings_are_complete) return settings;
+  for (Setting& option : engine_settings(job)) {
+    if (std::ranges::find(job.settings, option.key, &Setting::key) == job.settings.end())
+      settings.push_back(std::move(option));
+  }
+  return settings;
 }
 
 void validate(const Job& job) {

@@ -47,7 +47,7 @@ std::vector<std::string> RunSaver::check() {
                        ", and one may be under way; ask the scheduler for more");
   }
   if (max_seconds_ > 0 && 1.5 * seconds > max_seconds_)
-    warnings.push_back("`max_time` " + short_time_text(max_seconds_) + takes + "; allow more");
+    warnings.push_back("`max_time`" + takes + "; allow more");
   return warnings;
 }
 

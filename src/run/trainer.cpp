@@ -3,9 +3,9 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <utility>
 
-#include "base/machine.h"
 #include "checkpoint/model_metadata.h"
 #include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
@@ -21,10 +21,7 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
   if (reporter_) throw ConfigError("Trainer::run: the run has begun already; make another Trainer to go on");
   reporter_.emplace(sinks, writes());
   stop_ = &stop;
-  if (!saver_ || output_dir_ != output_dir) {
-    for (const std::string& warning : prepare_output(file_system, output_dir))
-      first_events_.emplace_back(Warning{warning});
-  }
+  if (!saver_ || output_dir_ != output_dir) prepare_output(file_system, output_dir);
   boxes_.emplace(file_system, output_dir, writes(), run_, *reporter_);
   begin();
   try {
@@ -56,6 +53,7 @@ void Trainer::Impl::begin() {
   reporter_->tell([&](Sink& sinks) { sinks.begin(setup_.run_start(resumed_from_)); });
   rewind_reports(Sink::Events::kDrop);
   for (const Event& first : first_events_) event(first);
+  for (const std::string& warning : output_warnings_) event(Warning{warning});
   facts_.seconds = resumed_ ? resumed_->seconds : 0;
   clock_.start(facts_.seconds);
   // Killed before the next one, it goes on from here.
@@ -181,7 +179,8 @@ void Trainer::Impl::evaluate_now() {
   evaluated_at_ = num_windows();
   if (!setup_.job.data.eval) return;
   const auto pause = clock_.pause();
-  EvaluateOptions options{.precision = setup_.job.engine.precision, .tables = false};
+  EvaluateOptions options{
+      .precision = setup_.job.engine.precision, .seed = setup_.job.engine.seed, .tables = false};
   // With several ranks all must take part to the end.
   if (setup_.world.size() == 1) options.should_stop = [this] { return stop_->requested() || time_is_over(); };
   const EvalResult result = evaluate(setup_.job.task, *setup_.job.data.eval, setup_.world, options);
@@ -308,7 +307,8 @@ bool Trainer::Impl::start_is_over() const {
 // With room for one more window and a save before the limit.
 bool Trainer::Impl::time_is_over() const {
   const double limit = setup_.job.length.max_seconds;
-  return limit > 0 && process_seconds() + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
+  const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - made_).count();
+  return limit > 0 && passed + 2 * window_seconds_ + 1.5 * saver_->expected_seconds() >= limit;
 }
 
 Trainer::Trainer(Job job, World& world) {
@@ -321,8 +321,10 @@ const RunPlan& Trainer::plan() const { return impl_->setup_.plan; }
 const std::vector<std::string>& Trainer::warnings() const { return impl_->warnings_; }
 bool Trainer::nothing_left() const { return impl_->nothing_left(); }
 void Trainer::resume(const FoundCheckpoint& checkpoint) { impl_->resume(checkpoint); }
+bool Trainer::resume_newest(const std::string& output_dir) { return impl_->resume_newest(output_dir); }
 std::vector<std::string> Trainer::prepare_output(FileSystem& file_system, const std::string& output_dir) {
-  return impl_->prepare_output(file_system, output_dir);
+  impl_->prepare_output(file_system, output_dir);
+  return impl_->output_warnings_;
 }
 RunEnd Trainer::run(Sink& sinks, const StopToken& stop, FileSystem& file_system,
                     const std::string& output_dir) {

@@ -2,6 +2,7 @@
 // trainer_resume.cpp.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,13 +25,16 @@ class Trainer::Impl {
   Impl(Job job, World& world) : setup_(std::move(job), world), run_(setup_) {}
 
   void resume(const FoundCheckpoint& found);
-  std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
+  bool resume_newest(const std::string& output_dir);
+  void prepare_output(FileSystem& file_system, const std::string& output_dir);
   RunEnd run(Sink& sinks, const StopToken& stop, FileSystem& file_system, const std::string& output_dir);
 
   [[nodiscard]] bool nothing_left() const { return length_reached() || run_.best.out_of_patience(); }
 
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   RunSetup setup_;
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_;         // of resume()
+  std::vector<std::string> output_warnings_;  // of prepare_output()
 
  private:
   void begin();
@@ -49,6 +53,8 @@ class Trainer::Impl {
   void refuse_empty_epoch(const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
   void take_over(const FoundCheckpoint& found);  // at the start
+  // That of all ranks; none if no rank has found one. Throws on all if one cannot read, or has found none.
+  std::optional<FoundCheckpoint> newest_of_all(const std::string& output_dir);
   // Throws on all ranks if they have not all found a checkpoint of the same window.
   void require_same_window(const FoundCheckpoint& found);
   // Runs `action` on this rank, and throws on all of them if it throws on one.

@@ -17,6 +17,25 @@ void Trainer::Impl::resume(const FoundCheckpoint& found) {
   together([&] { take_over(found); });
 }
 
+bool Trainer::Impl::resume_newest(const std::string& output_dir) {
+  const std::optional<FoundCheckpoint> found = newest_of_all(output_dir);
+  if (found) resume(*found);
+  return found.has_value();
+}
+
+std::optional<FoundCheckpoint> Trainer::Impl::newest_of_all(const std::string& output_dir) {
+  std::optional<FoundCheckpoint> found;
+  together([&] { found = newest_checkpoint(output_dir); });
+  const double num_found = sum_over_ranks(found ? 1 : 0, setup_.device, setup_.world);
+  together([&] {
+    if (found || num_found == 0) return;
+    throw CheckpointError(output_dir +
+                          ": there is no checkpoint here, while another rank has found one; give all ranks "
+                          "the same folder");
+  });
+  return found;
+}
+
 void Trainer::Impl::require_same_window(const FoundCheckpoint& found) {
   const int64_t window = found.state.engine.counters.windows;
   const int64_t newest = max_over_ranks(window, setup_.device, setup_.world);
@@ -60,15 +79,13 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   }
 }
 
-std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
-                                                       const std::string& output_dir) {
-  output_dir_ = output_dir;
+void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& output_dir) {
+  output_dir_ = setup_.plan.output_dir = output_dir;
   is_fork_ = of_rank_zero(resumed_ && !is_of_run(resumed_from_, output_dir));
   // What was read from this very folder need not be written there again.
   changed_ = !resumed_ || is_fork_;
   // The files of the best evaluation are in the folder that it was made in.
   if (is_fork_ && !output_dir.empty()) run_.best.forget();
-  std::vector<std::string> warnings;
   together([&] {
     if (!resumed_ && writes() && !output_dir.empty() && !list_checkpoints(output_dir).empty())
       throw ConfigError(output_dir +
@@ -79,9 +96,8 @@ std::vector<std::string> Trainer::Impl::prepare_output(FileSystem& file_system,
         save_bytes(capture_engine(setup_.engine)),
         planned_saves(setup_.job.save.interval, setup_.length, setup_.sampler.windows_per_epoch()));
     if (!changed_) saver_->note_saved(*resumed_);
-    warnings = saver_->check();
+    output_warnings_ = saver_->check();
   });
-  return warnings;
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {
@@ -100,16 +116,16 @@ void Trainer::Impl::roll_back(const StepReport& step, const std::string& cause) 
     throw Diverged("diverged at window " + number + " after " + std::to_string(run_.num_rollbacks) +
                    " rollbacks: " + cause + "; lower `lr`, or allow more with `max_rollbacks`");
   }
-  std::optional<FoundCheckpoint> found;
   together([&] {
-    if (output_dir_.empty())
-      throw Diverged("stopped at window " + number + ": " + cause +
-                     "; a run without an output folder has no checkpoint to roll back to");
-    found = newest_checkpoint(output_dir_);
-    if (found) return;
+    if (!output_dir_.empty()) return;
+    throw Diverged("stopped at window " + number + ": " + cause +
+                   "; a run without an output folder has no checkpoint to roll back to");
+  });
+  const std::optional<FoundCheckpoint> found = newest_of_all(output_dir_);
+  if (!found) {
     throw Diverged("stopped at window " + number + ": " + cause +
                    "; there is no checkpoint to roll back to yet: give a shorter `save_interval`");
-  });
+  }
   require_same_window(*found);
   // These outlive the way back.
   std::vector<SteppedOver> stepped_over = std::move(run_.stepped_over);

@@ -53,7 +53,7 @@ void validate(const EngineOptions& options) {
   require(options.ema_decay >= 0 && options.ema_decay < 1,
           "ema_decay must be at least 0 and below 1; 0 is off");
   require(options.spikes.z_score >= 0, "spikes.z_score must be at least 0; 0 is off");
-  require(options.spikes.window >= 1, "spikes.window must be 1 window or more");
+  require(options.spikes.window >= 2, "spikes.window must be 2 windows or more");
   const GradScalerOptions& scaler = options.scaler;
   require(is_positive_fp32(scaler.init_scale), "scaler.init_scale must be above 0 and finite in fp32");
   require(scaler.growth_factor >= 1 && is_positive_fp32(scaler.growth_factor),

@@ -53,18 +53,19 @@ void validate(const LrSchedule& schedule) {
       schedule.warmup_steps < 0) {
     throw ConfigError("schedule: learning rates and warm-up must be finite and must not be negative");
   }
+  if (schedule.total_steps > 0 && schedule.warmup_steps > schedule.total_steps) {
+    throw ConfigError("schedule: `warmup_steps` " + number(schedule.warmup_steps) + " is more than the " +
+                      number(schedule.total_steps) +
+                      " updates of the whole run; lower `warmup_steps` (0: none) or train longer");
+  }
   if (schedule.shape == LrShape::kConstant) return;
   if (schedule.total_steps < 1) {
     throw ConfigError("schedule: total_steps is " + number(schedule.total_steps) +
                       ", and cosine and linear end there; set it to the updates of the run");
   }
   if (schedule.min > schedule.peak) {
-    throw ConfigError("schedule: `min_lr` is above `lr`; lower `min_lr`");
-  }
-  if (schedule.warmup_steps > schedule.total_steps) {
-    throw ConfigError("schedule: `warmup_steps` " + number(schedule.warmup_steps) + " is more than the " +
-                      number(schedule.total_steps) +
-                      " updates of the run; lower `warmup_steps` or train longer");
+    throw ConfigError("schedule: `min_lr` " + shortest(schedule.min) + " is above `lr` " +
+                      shortest(schedule.peak) + "; lower `min_lr` or raise `lr`");
   }
 }
 

@@ -46,7 +46,14 @@ void validate(const OptimizerOptions& options) {
           "above 0 in fp32, such as 1e-8");
   } else {
     check(options.momentum >= 0 && options.momentum < 1, "momentum", options.momentum, kPart);
-    if (options.nesterov) check(options.momentum > 0, "momentum", options.momentum, "above 0 for Nesterov");
+  }
+  if (options.nesterov && options.kind != OptimizerKind::kSgd) {
+    throw ConfigError("optimizer: `nesterov` belongs to `opt` sgd, not to `opt` " + to_string(options.kind) +
+                      "; drop it or give `opt` sgd");
+  }
+  if (options.nesterov && options.momentum == 0) {
+    throw ConfigError(
+        "optimizer: `nesterov` needs a `momentum` above 0; give one such as 0.9 or drop `nesterov`");
   }
   for (const ParamGroup& group : options.groups) {
     const std::string of_group = " of group " + group.pattern;

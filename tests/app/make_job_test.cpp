@@ -3,19 +3,24 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "base/machine.h"
 #include "gradstep/base/error.h"
+#include "gradstep/model/tasks.h"
 #include "support/gradstep_program.h"
 #include "support/idx_files.h"
 #include "support/message_of.h"
+#include "support/small_run.h"
 
 namespace gradstep::testing {
 namespace {
 
-// Pictures of 28 x 28: tensors of 203,530 parameters, namely gradients, and parameters and two moments with
-// their copies for saving; one window of 128; half floats of one sample.
+// Pictures of 28 x 28: 203,530 parameters and their copy for saving; one window of 128; half floats of one
+// sample.
 TEST(LeastMemory, CountsParametersWindowsAndASample) {
   const DatasetSpec spec{"fashion-mnist", {28, 28}, 10};
   const auto bytes = [&](const RunConfig& config) {
@@ -23,16 +28,32 @@ TEST(LeastMemory, CountsParametersWindowsAndASample) {
                         Sampler(60'000, config.global_batch(1), uint64_t{0}), spec, 1);
   };
   const RunConfig defaults;
-  EXPECT_EQ(bytes(defaults), 28 * 203'530 + 128 * 784 + 2 * (784 + 256));
-  RunConfig config;
-  config.opt = "sgd";
-  EXPECT_EQ(bytes(defaults) - bytes(config), 8 * 203'530);
-  config.momentum = 0;
-  EXPECT_EQ(bytes(defaults) - bytes(config), 16 * 203'530);
-  config = {.ema = 0.9};
-  EXPECT_EQ(bytes(config) - bytes(defaults), 8 * 203'530);
-  config = {.workers = 1024, .max_steps = 1, .batch_size = 1'000'000'000};
-  EXPECT_EQ(bytes(config), 28.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * (784 + 256));
+  EXPECT_EQ(bytes({}), 8 * 203'530 + 128 * 784 + 2 * (784 + 256));
+  const RunConfig config{.workers = 1024, .max_steps = 1, .batch_size = 1'000'000'000};
+  EXPECT_EQ(bytes(config), 8.0 * 203'530 + 1024.0 * 60'000 * 784 + 2.0 * (784 + 256));
+}
+
+// Gradients, and two moments with their copies.
+TEST(LeastMemory, CountsWhatTheParametersThatTrainNeed) {
+  const auto bytes = [](const std::function<void(Job&)>& change) {
+    Job job;
+    torch::nn::Sequential net(torch::nn::Linear(4, 2), torch::nn::Linear(2, 1));
+    net->children()[1]->register_parameter("tied", net->parameters()[0]);
+    job.task.module = net.ptr();
+    change(job);
+    return training_memory(job);
+  };
+  constexpr int64_t kAll = 10 + 3;
+  EXPECT_EQ(bytes([](Job&) {}), 4 * kAll * 5);
+  EXPECT_EQ(bytes([](Job& job) { job.engine.optimizer.kind = OptimizerKind::kSgd; }), 4 * kAll * 3);
+  EXPECT_EQ(bytes([](Job& job) { job.engine.optimizer = {.kind = OptimizerKind::kSgd, .momentum = 0}; }),
+            4 * kAll);
+  EXPECT_EQ(bytes([](Job& job) { job.engine.ema_decay = 0.9; }), 4 * kAll * 7);
+  EXPECT_EQ(bytes([](Job& job) { job.engine.optimizer.groups = parse_param_groups("0.*:frozen"); }),
+            4 * 3 * 5);
+  EXPECT_EQ(bytes([](Job& job) { job.task.module->parameters()[0].requires_grad_(false); }), 4 * 5 * 5);
+  // Its moments are not known.
+  EXPECT_EQ(bytes([](Job& job) { job.engine.make_optimizer = [](auto) { return nullptr; }; }), 4 * kAll);
 }
 
 TEST(LeastMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
@@ -138,6 +159,64 @@ TEST(LoadData, PartsAloneAreThoseOfThePair) {
     EXPECT_EQ(load_split(settings, Split::kTrain)->fingerprint(), pair.train->fingerprint());
     EXPECT_EQ(load_split(settings, Split::kEval)->fingerprint(), pair.eval->fingerprint());
   }
+}
+
+// A linear recipe, and what its data were asked for.
+class DrawnRecipe final : public Recipe, public Dataset {
+ public:
+  DatasetPair data() override { return {std::shared_ptr<const Dataset>(std::shared_ptr<void>(), this), {}}; }
+  Task task(const DatasetSpec& /*spec*/) override {
+    return regression_task(torch::nn::Sequential(torch::nn::Linear(3, 1)));
+  }
+  [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
+  [[nodiscard]] int64_t size() const override { return 40; }
+  [[nodiscard]] Batch gather(const at::Tensor& ids, const Draw& draw) const override {
+    draws.push_back(draw);
+    return {.inputs = at::zeros({ids.size(0), 3}), .targets = at::zeros({ids.size(0), 1})};
+  }
+  [[nodiscard]] std::string fingerprint() const override { return "drawn"; }
+
+  inline static std::vector<Draw> draws;
+
+ private:
+  DatasetSpec spec_{.name = "drawn", .input_shape = {3}};
+};
+
+TEST(MakeJob, TheProbeDrawsAsTrainingDoes) {
+  Catalog catalog;
+  catalog.add_recipe("mine", [] { return std::make_shared<DrawnRecipe>(); });
+  RunSettings settings(catalog);
+  settings.config.seed = 21;
+  settings.config.warmup_steps = 0;
+  DrawnRecipe::draws.clear();
+  const PreparedJob prepared = make_job(settings, solo(), at::kCPU, /*before=*/nullptr);
+  ASSERT_FALSE(DrawnRecipe::draws.empty());
+  for (const Draw& draw : DrawnRecipe::draws) {
+    EXPECT_EQ(draw.seed, 21U);
+    EXPECT_TRUE(draw.training);
+  }
+}
+
+// --max-time means the process, the job its own run.
+TEST(MakeJob, OfTheTimeItHasWhatTheProcessHasLeft) {
+  SmallRun run;
+  EXPECT_EQ(run.job().length.max_seconds, 0);
+  run.config.max_time = 1000;
+  const double left = run.job().length.max_seconds;
+  EXPECT_LT(left, 1000);
+  EXPECT_GE(left + process_seconds(), 1000);
+  run.config.max_time = 1e-3;
+  EXPECT_GT(run.job().length.max_seconds, 0);  // 0 would be no limit
+  EXPECT_LT(run.job().length.max_seconds, 1e-6);
+}
+
+// All flags, and nothing beside them.
+TEST(SettingsOfAJob, AreThoseOfTheFlagsInAnApp) {
+  SmallRun run;
+  const Settings recorded = settings_of(run.job());
+  const Settings flags = run.settings.texts({});
+  ASSERT_EQ(recorded.size(), flags.size());
+  for (size_t i = 0; i < flags.size(); ++i) EXPECT_EQ(recorded[i].key, flags[i].key);
 }
 
 // Keys and rules stand in the flag tables and in settings_of(), for those who fill a Job themselves.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -55,6 +56,66 @@ TEST(RunSettings, KnowTheDataSetsAndModelsThereAre) {
   RunSettings settings(program().catalog);
   EXPECT_THAT(message_of<ConfigError>([&] { settings.set("dataset", "emnist", "--dataset"); }),
               AllOf(HasSubstr("--dataset 'emnist'"), HasSubstr("cifar10")));
+}
+
+// What the library refuses, before data is read.
+std::string refusal_with(const std::function<void(RunConfig&)>& change) {
+  RunSettings settings(program().catalog);
+  change(settings.config);
+  try {
+    settings.validate();
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+TEST(RunSettings, CaseB2WarmupLongerThanTheRun) {
+  const auto with = [](int64_t warmup, int64_t total, const std::string& sched = "cosine") {
+    return refusal_with([&](RunConfig& c) {
+      c.warmup_steps = warmup;
+      c.max_steps = total;
+      c.sched = sched;
+    });
+  };
+  for (const char* sched : {"cosine", "linear", "constant"}) {
+    EXPECT_THAT(with(20, 10, sched),
+                AllOf(HasSubstr("`warmup_steps` 20"), HasSubstr("10 updates"), Not(HasSubstr("\n"))));
+  }
+  for (const auto& [warmup, total] : {std::pair(0, 1), std::pair(1, 1), std::pair(0, 10), std::pair(10, 10)})
+    EXPECT_EQ(with(warmup, total), "");
+}
+
+TEST(RunSettings, WhatTheLibraryRefusesIsRefused) {
+  const auto nesterov = [](const std::string& opt, double momentum) {
+    return refusal_with([&](RunConfig& c) {
+      c.opt = opt;
+      c.momentum = momentum;
+      c.nesterov = true;
+    });
+  };
+  EXPECT_EQ(nesterov("sgd", 0.9), "");
+  EXPECT_THAT(nesterov("sgd", 0), AllOf(HasSubstr("`nesterov`"), HasSubstr("`momentum`")));
+  EXPECT_THAT(nesterov("adamw", 0.9), AllOf(HasSubstr("`nesterov`"), HasSubstr("`opt` sgd")));
+  const auto min_lr = [](const std::string& sched) {
+    return refusal_with([&](RunConfig& c) {
+      c.min_lr = 1;
+      c.sched = sched;
+    });
+  };
+  EXPECT_THAT(min_lr("linear"), AllOf(HasSubstr("`min_lr` 1 "), HasSubstr("`lr` 0.001")));
+  EXPECT_EQ(min_lr("constant"), "");
+  EXPECT_THAT(refusal_with([](RunConfig& c) { c.best_metric = "ema_val_acc"; }), HasSubstr("`ema`"));
+}
+
+// With --max-time alone the number of updates is not known.
+TEST(RunSettings, ARunWithoutAnEndMayWarmUp) {
+  EXPECT_EQ(refusal_with([](RunConfig& c) {
+              c.max_time = 60;
+              c.sched = "constant";
+              c.warmup_steps = 100;
+            }),
+            "");
 }
 
 TEST(RunSettings, RangesOfRecipesAreKept) {

@@ -181,37 +181,7 @@ TEST(Validate, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(refusal_with([](RunConfig& c) { c.eval_interval = {0, Interval::Unit::kEpochs}; }), "");
 }
 
-// Case B2: the numbers that a schedule cannot have are refused before data is read.
-TEST(Validate, CaseB2WarmupLongerThanTheRun) {
-  const auto with = [](int64_t warmup, int64_t total) {
-    return refusal_with([&](RunConfig& c) {
-      c.warmup_steps = warmup;
-      c.max_steps = total;
-    });
-  };
-  EXPECT_THAT(with(20, 10),
-              AllOf(HasSubstr("--warmup-steps 20"), HasSubstr("10 updates"), Not(HasSubstr("\n"))));
-  EXPECT_EQ(with(0, 1), "");
-  EXPECT_EQ(with(1, 1), "");
-  EXPECT_EQ(with(0, 10), "");
-  EXPECT_EQ(with(10, 10), "");
-  EXPECT_THROW(check_warmup(11, 10), ConfigError);
-  EXPECT_NO_THROW(check_warmup(10, 10));
-}
-
 TEST(Validate, RefusesCombinationsThatMakeNoSense) {
-  const auto nesterov = [](const std::string& opt, double momentum) {
-    return refusal_with([&](RunConfig& c) {
-      c.opt = opt;
-      c.momentum = momentum;
-      c.nesterov = true;
-    });
-  };
-  EXPECT_EQ(nesterov("sgd", 0.9), "");
-  EXPECT_THAT(nesterov("sgd", 0), AllOf(HasSubstr("--nesterov"), HasSubstr("--momentum")));
-  EXPECT_THAT(nesterov("adamw", 0.9), AllOf(HasSubstr("--nesterov"), HasSubstr("--opt sgd")));
-  EXPECT_THAT(refusal_with([](RunConfig& c) { c.min_lr = 1; }),
-              AllOf(HasSubstr("--min-lr 1"), HasSubstr("--lr 0.001")));
   EXPECT_THAT(refusal_with([](RunConfig& c) {
                 c.early_stop_patience = 2;
                 c.eval_interval = {};

@@ -93,6 +93,20 @@ TEST(BlackBox, TheOutcomeHasAKeyOfItsOwn) {
   EXPECT_EQ(outcome_of(text.erase(text.find(key), key.size())), StepOutcome::kNotFinite);
 }
 
+// Older files have none; one rank knows its own.
+TEST(BlackBox, TheDivisorMayBeMissing) {
+  const auto data = samples();
+  const BlackBox box = box_of_broken_run(Precision::kFp32, *data);
+  EXPECT_EQ(box.divisor, 6.0);
+  std::string text = black_box_json(box);
+  const std::string key = R"("divisor":6.0,)";
+  ASSERT_NE(text.find(key), std::string::npos);
+  BlackBox old{.model = box.model};
+  read_black_box_json("box", text.erase(text.find(key), key.size()), old);
+  EXPECT_FALSE(old.divisor);
+  EXPECT_TRUE(compare_with_recorded(old, replay(old, mlp_with(old.model), *data)).same);
+}
+
 void expect_equal(const BlackBox& a, const BlackBox& b) {
   EXPECT_EQ(format_norm_table(a), format_norm_table(b));
   EXPECT_TRUE(compare_with_recorded(a, {b.first_non_finite, b.modules}).same);
@@ -100,6 +114,7 @@ void expect_equal(const BlackBox& a, const BlackBox& b) {
   EXPECT_EQ(a.frozen, b.frozen);
   EXPECT_EQ(a.outcome, b.outcome);
   EXPECT_EQ(a.total_samples, b.total_samples);
+  EXPECT_EQ(a.divisor, b.divisor);
   EXPECT_EQ(a.settings, b.settings);
   EXPECT_EQ(a.dataset_fingerprint, b.dataset_fingerprint);
   EXPECT_EQ(a.info.settings, b.info.settings);
@@ -227,6 +242,7 @@ TEST(BlackBox, AHostileFileIsAnErrorAndNothingElse) {
   EXPECT_THAT(replaced("\"window\":3", "\"windov\":3"), HasSubstr("window"));
   EXPECT_THAT(replaced("\"micro_batch\":4", "\"micro_batch\":0"), HasSubstr("micro_batch"));
   EXPECT_THAT(replaced("\"precision\":\"fp32\"", "\"precision\":\"fp8\""), HasSubstr("precision"));
+  EXPECT_THAT(replaced("\"divisor\":6.0", "\"divisor\":-6.0"), HasSubstr("divisor"));
   EXPECT_THAT(replaced("\"loss_scale\":1.0", "\"loss_scale\":\"Infinity\""), HasSubstr("loss_scale"));
   EXPECT_THAT(replaced("\"ids\":[30", "\"ids\":[-30"), HasSubstr("ids"));
   EXPECT_THAT(replaced("\"ids\":[30", "\"ids\":[1e300"), HasSubstr("ids"));

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "app/run_settings.h"
+#include "base/number_text.h"
 #include "gradstep/base/error.h"
 #include "support/gradstep_program.h"
+#include "support/message_of.h"
 
 namespace gradstep::testing {
 namespace {
@@ -99,8 +101,33 @@ TEST(Drift, AcceptDriftIsNotAdvisedForAnotherOptimizerOrOtherFrozenParameters) {
     return now.refusal();
   };
   EXPECT_THAT(refusal("param_groups", "fc1.*:lr=0.5"), HasSubstr("`accept_drift`"));
+  // A name is no freeze.
+  EXPECT_THAT(refusal("param_groups", "frozen_stem.*:lr=0.1"), HasSubstr("`accept_drift`"));
   for (const std::string& text : {refusal("param_groups", "fc1.*:frozen"), refusal("opt", "sgd")})
     EXPECT_THAT(text, AllOf(HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
+}
+
+// SGD without momentum has no moments to go on from; AdamW does not look at it.
+TEST(Drift, MomentumThatBeginsOrEndsIsRefusedUnlessAnotherOptimizerRuns) {
+  const auto drift = [](const std::string& opt, double was, double is) {
+    TrainState before = stored();
+    before.settings["opt"] = opt;
+    before.settings["momentum"] = shortest(was);
+    Now now;
+    now.config.opt = opt;
+    now.config.momentum = is;
+    const Settings texts = now.settings->texts({});
+    return find_drift(before, {texts, 128, 469, "abc", "val_acc"});
+  };
+  for (const auto& [was, is] : {std::pair(0.0, 0.9), std::pair(0.9, 0.0)}) {
+    const std::vector<Drift> drifts = drift("sgd", was, is);
+    ASSERT_EQ(drifts.size(), 1U);
+    const std::string refusal = message_of<ConfigError>([&] { refuse_drift(drifts, "step-1", false); });
+    EXPECT_THAT(refusal, AllOf(HasSubstr("momentum was " + shortest(was) + ", is " + shortest(is)),
+                               HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
+    EXPECT_EQ(drift("adamw", was, is).at(0).kind, OnResume::kWarned);
+  }
+  EXPECT_EQ(drift("sgd", 0.9, 0.5).at(0).kind, OnResume::kWarned);
 }
 
 TEST(Drift, LearningRatePrecisionThreadsAndMicroBatchWarn) {

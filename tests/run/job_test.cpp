@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <atomic>
 #include <functional>
 
+#include "base/machine.h"
 #include "gradstep/base/error.h"
 #include "gradstep/run/trainer.h"
 #include "support/message_of.h"
@@ -18,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Job small_job() {
   Job job = RankedRun(1).job;
@@ -128,6 +131,15 @@ TEST(Job, AModelThatNoFileCanHoldIsRefused) {
 
 // Every option of the engine changes the settings, so that a resume notices it.
 TEST(Job, SettingsOfAJobWithoutAnyAreItsEngineOptions) {
+  // The bindings name every field there is: with one more this file does not compile, and whoever adds it
+  // comes here and to settings_of().
+  [[maybe_unused]] const auto& [optimizer, make_optimizer, schedule, precision, scaler, micro_batch,
+                                clip_grad, max_skips_in_a_row, seed, ema_decay, spikes] = EngineOptions{};
+  [[maybe_unused]] const auto& [kind, weight_decay, beta1, beta2, eps, momentum, nesterov, decay_all,
+                                groups] = optimizer;
+  [[maybe_unused]] const auto& [shape, peak, min, warmup_steps, total_steps, function] = schedule;
+  [[maybe_unused]] const auto& [init_scale, growth_factor, backoff_factor, growth_interval] = scaler;
+  [[maybe_unused]] const auto& [z_score, window] = spikes;
   const Settings before = settings_of(small_job());
   const auto changed = [&](const std::function<void(Job&)>& change) {
     Job job = small_job();
@@ -147,8 +159,9 @@ TEST(Job, SettingsOfAJobWithoutAnyAreItsEngineOptions) {
   EXPECT_THAT(changed([](Job& job) { job.engine.max_skips_in_a_row = 7; }),
               ElementsAre("max_skips_in_a_row"));
   EXPECT_THAT(changed([](Job& job) { job.engine.scaler.init_scale = 2; }), ElementsAre("init_scale"));
-  EXPECT_THAT(changed([](Job& job) { job.engine.scaler.growth_interval = 7; }),
-              ElementsAre("growth_interval"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.scaler.growth_factor = 3; }), ElementsAre("growth_factor"));
+  EXPECT_THAT(changed([](Job& job) { job.engine.scaler.backoff_factor = 0.25; }),
+              ElementsAre("backoff_factor"));
   EXPECT_THAT(changed([](Job& /*job*/) { at::set_num_threads(at::get_num_threads() + 1); }),
               ElementsAre("threads"));
   at::set_num_threads(at::get_num_threads() - 1);
@@ -178,6 +191,30 @@ TEST(Job, SettingsOfAJobWithoutAnyAreItsEngineOptions) {
   EXPECT_THAT(changed([](Job& job) { job.engine.scaler.growth_interval = 3; }),
               ElementsAre("growth_interval"));
   EXPECT_THAT(changed([](Job& job) { job.engine.spikes.z_score = 3; }), ElementsAre("spike_zscore"));
+}
+
+TEST(Job, SettingsOfItsOwnStandBesideThoseOfTheEngine) {
+  Job job = small_job();
+  const Settings engine = settings_of(job);
+  job.settings = {{"width", "64"}, {"lr", "by hand"}};
+  const Settings all = settings_of(job);
+  ASSERT_EQ(all.size(), engine.size() + 1);
+  EXPECT_EQ(all[0].key, "width");
+  EXPECT_EQ(all[1].text, "by hand");
+  EXPECT_EQ(std::ranges::count(all, "lr", &Setting::key), 1);
+  job.settings_are_complete = true;
+  EXPECT_EQ(settings_of(job).size(), 2U);
+}
+
+TEST(Job, AResumeComparesTheEngineBesideSettingsOfItsOwn) {
+  RankedRun run(1);
+  run.job.settings = {{"width", "64"}};
+  run.job.length.stop_after = 3;
+  run.run();
+  ASSERT_EQ(run.ranks[0]->error, "");
+  run.job.engine.seed = 7;
+  run.go_on();
+  EXPECT_THAT(run.ranks[0]->error, HasSubstr("seed was 0, is 7"));
 }
 
 // Of the toy's samples, with another fingerprint.
@@ -242,6 +279,20 @@ TEST(Job, AResumeWithOtherGroupsIsRefused) {
   EXPECT_THAT(run.ranks[0]->error, AllOf(HasSubstr("param"), HasSubstr("*.bias:lr=0.5")));
 }
 
+TEST(Job, AResumeWithMomentumThatBeginsOrEndsIsRefused) {
+  for (const auto& [was, is] : {std::pair(0.0, 0.9), std::pair(0.9, 0.0)}) {
+    RankedRun run(1);
+    run.job.engine.optimizer = {.kind = OptimizerKind::kSgd, .momentum = was};
+    run.job.length.stop_after = 3;
+    run.run();
+    ASSERT_EQ(run.ranks[0]->error, "");
+    run.job.engine.optimizer.momentum = is;
+    run.go_on();
+    EXPECT_EQ(run.ranks[0]->code, ExitCode::kUsage);
+    EXPECT_THAT(run.ranks[0]->error, AllOf(HasSubstr("momentum was "), Not(HasSubstr("accept_drift"))));
+  }
+}
+
 TEST(Job, AnEpochMayRepeatSamplesAndLeaveThemOut) {
   const auto make = [](RankedRun& run) {
     run.job.epoch_size = 10;
@@ -261,6 +312,59 @@ TEST(Job, AnEpochMayRepeatSamplesAndLeaveThemOut) {
   run.job.length.stop_after.reset();
   run.go_on();
   EXPECT_TRUE(same_bytes(run.ranks[0]->weights(), whole.ranks[0]->weights()));
+}
+
+// Not of the process, which may have had other runs before.
+TEST(Job, TheTimeOfARunBeginsWithItsTrainer) {
+  RankedRun run(1);
+  run.job.length = {.epochs = 1, .max_seconds = process_seconds()};
+  run.run();
+  ASSERT_EQ(run.ranks[0]->error, "");
+  EXPECT_EQ(run.ranks[0]->end->reason, EndReason::kDone);
+}
+
+TEST(Job, WhatIsKnownOfTheOutputFolderReachesTheSinks) {
+  RankedRun run(1);
+  Job job = small_job();
+  job.save.grace_seconds = 1e-9;  // no disk takes a save in a nanosecond
+  Trainer trainer(job, solo());
+  const std::vector<std::string> warnings = trainer.prepare_output(posix_file_system(), run.out.path());
+  ASSERT_EQ(warnings.size(), 1U);
+  RecordingSink sink;
+  const StopToken stop;
+  trainer.run(sink, stop, posix_file_system(), run.out.path());
+  ASSERT_FALSE(sink.events.empty());
+  EXPECT_EQ(std::get<Warning>(sink.events[0].event).text, warnings[0]);
+  ASSERT_EQ(sink.starts.size(), 1U);
+  EXPECT_EQ(sink.starts[0].plan.output_dir, run.out.path());
+}
+
+// Counts draws that are not those of an evaluation of the run with seed 21.
+class DrawnData final : public Dataset {
+ public:
+  [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
+  [[nodiscard]] int64_t size() const override { return 5; }
+  [[nodiscard]] Batch gather(const at::Tensor& ids, const Draw& draw) const override {
+    if (draw.seed != 21 || draw.training) ++num_wrong;
+    return {.inputs = at::zeros({ids.size(0), 4}), .targets = at::zeros({ids.size(0)}, at::kLong)};
+  }
+  [[nodiscard]] std::string fingerprint() const override { return "drawn"; }
+
+  mutable std::atomic<int> num_wrong = 0;
+
+ private:
+  DatasetSpec spec_{.name = "drawn", .input_shape = {4}, .num_classes = 3};
+};
+
+TEST(Job, AnEvaluationDrawsWithTheSeedOfTheRun) {
+  RankedRun run(1);
+  const auto data = std::make_shared<DrawnData>();
+  run.job.engine.seed = 21;
+  run.prepare = [&](int64_t, RankedRun::Rank& rank) { rank.job.data.eval = data; };
+  run.run();
+  ASSERT_EQ(run.ranks[0]->error, "");
+  EXPECT_TRUE(run.ranks[0]->end->last_eval);
+  EXPECT_EQ(data->num_wrong, 0);
 }
 
 TEST(Job, AnOutputFolderThatWasLookedAtBeforeAResumeIsLookedAtAgain) {

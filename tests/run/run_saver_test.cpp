@@ -142,11 +142,12 @@ TEST_F(RunSaverTest, F10_TooLittleRoomIsAnErrorOrAWarning) {
 TEST_F(RunSaverTest, AGraceOrALimitShorterThanASaveIsAWarning) {
   policy_.grace_seconds = 1e-9;
   max_seconds_ = 1e-9;
-  EXPECT_THAT(saver().check(),
-              ElementsAre(AllOf(HasSubstr("`grace` "), HasSubstr("a save of 1.0 MB takes about"),
-                                HasSubstr("ask the scheduler for more"), Not(HasSubstr("\n"))),
-                          AllOf(HasSubstr("`max_time` "), HasSubstr("a save of 1.0 MB takes about"),
-                                HasSubstr("allow more"), Not(HasSubstr("\n")))));
+  EXPECT_THAT(
+      saver().check(),
+      ElementsAre(AllOf(HasSubstr("`grace` "), HasSubstr("a save of 1.0 MB takes about"),
+                        HasSubstr("ask the scheduler for more"), Not(HasSubstr("\n"))),
+                  AllOf(HasSubstr("`max_time` is too short"), HasSubstr("a save of 1.0 MB takes about"),
+                        HasSubstr("allow more"), Not(HasSubstr("\n")))));
 }
 
 TEST_F(RunSaverTest, WhatASaveTakesIsMeasuredOnceThereWasOne) {

@@ -324,11 +324,15 @@ TEST(TrainerRanks, AnErrorOfOneOptimizerEndsBoth) {
 }
 
 TEST(TrainerRanks, WhatOnlyOneRankRefusesEndsBoth) {
-  const std::vector<std::function<void(Rank&)>> faults = {
-      [](Rank& rank) { rank.job.num_workers = -1; },
-      [](Rank& rank) { rank.job.task.user_state = []() -> UserState { throw DataError("no state"); }; },
-      [](Rank& rank) { rank.job.engine.schedule.function = [](int64_t k) { return k == 3 ? NAN : 0.01; }; },
-      [](Rank& rank) { rank.job.task.metrics.at(0).value = [](double, double) -> double { own_error(); }; }};
+  const std::vector<std::pair<ExitCode, std::function<void(Rank&)>>> faults = {
+      {ExitCode::kUsage, [](Rank& rank) { rank.job.num_workers = -1; }},
+      {ExitCode::kData,
+       [](Rank& rank) { rank.job.task.user_state = []() -> UserState { throw DataError("no state"); }; }},
+      {ExitCode::kUsage,
+       [](Rank& rank) { rank.job.engine.schedule.function = [](int64_t k) { return k == 3 ? NAN : 0.01; }; }},
+      {ExitCode::kUnexpected, [](Rank& rank) {
+         rank.job.task.metrics.at(0).value = [](double, double) -> double { own_error(); };
+       }}};
   for (size_t i = 0; i < faults.size(); ++i) {
     for (const int64_t bad : {0, 1}) {
       RankedRun run;
@@ -336,10 +340,13 @@ TEST(TrainerRanks, WhatOnlyOneRankRefusesEndsBoth) {
       run.job.eval.interval = {2, Interval::Unit::kUpdates};
       run.prepare = [&](int64_t number, Rank& rank) {
         if (i == 2) rank.job.engine.schedule.function = [](int64_t) { return 0.01; };
-        if (number == bad) faults[i](rank);
+        if (number == bad) faults[i].second(rank);
       };
       run.run();
-      for (const auto& rank : run.ranks) EXPECT_NE(rank->error, "") << i << " " << bad;
+      SCOPED_TRACE(std::to_string(i) + " by " + std::to_string(bad));
+      expect_same_errors(run, faults[i].first);
+      EXPECT_THAT(run.ranks[static_cast<size_t>(1 - bad)]->error,
+                  HasSubstr("rank " + std::to_string(bad) + " failed"));
     }
   }
 }

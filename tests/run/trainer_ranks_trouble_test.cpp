@@ -95,13 +95,40 @@ TEST(TrainerRanks, ACheckpointThatOneCannotSeeEndsBoth) {
       if (number == 1) rank.output_dir = other.path();
     };
     run.run();
-    const bool is_empty = seen == "nothing";
-    expect_same_errors(run, is_empty ? ExitCode::kDiverged : ExitCode::kCheckpoint);
+    expect_same_errors(run, ExitCode::kCheckpoint);
     EXPECT_THAT(run.ranks[0]->error, HasSubstr("rank 1 failed"));
     EXPECT_THAT(run.ranks[1]->error,
-                is_empty ? HasSubstr("there is no checkpoint") : HasSubstr(checkpoint_name(1)));
-    // A run that diverged leaves nothing; another one leaves its last window.
-    EXPECT_EQ(run.newest().engine.counters.windows, is_empty ? 2 : 4);
+                seen == "nothing" ? HasSubstr("there is no checkpoint here") : HasSubstr(checkpoint_name(1)));
+    EXPECT_EQ(run.newest().engine.counters.windows, 4);  // it leaves its last window
+  }
+}
+
+// One rank's folder is empty, has the checkpoint of another update, or a broken one.
+TEST(TrainerRanks, ACheckpointThatOneCannotResumeFromEndsBoth) {
+  for (const std::string seen : {"nothing", "another", "broken"}) {
+    for (const int64_t bad : {0, 1}) {
+      SCOPED_TRACE(seen + " by " + std::to_string(bad));
+      RankedRun run;
+      const ScratchDir other;
+      run.job.length.stop_after = 2;
+      run.run();
+      if (seen != "nothing")
+        std::filesystem::copy(run.out.path(), other.path(), std::filesystem::copy_options::recursive);
+      if (seen == "broken") other.write("checkpoints/" + checkpoint_name(2) + "/model.safetensors", "no");
+      if (seen == "another") run.go_on();
+      run.prepare = [&](int64_t number, Rank& rank) {
+        if (number == bad) rank.resume_from = other.path();
+      };
+      run.go_on();
+      expect_same_errors(run, ExitCode::kCheckpoint);
+      for (const auto& rank : run.ranks) EXPECT_EQ(rank->num_forwards, 0);
+      const std::string& own = run.ranks[static_cast<size_t>(bad)]->error;
+      if (seen == "nothing") EXPECT_THAT(own, HasSubstr("there is no checkpoint here"));
+      if (seen != "another") {
+        EXPECT_THAT(run.ranks[static_cast<size_t>(1 - bad)]->error,
+                    HasSubstr("rank " + std::to_string(bad) + " failed"));
+      }
+    }
   }
 }
 
@@ -119,6 +146,14 @@ void spike_at_window_6(RankedRun& run) {
   run.inputs[22].fill_(1e4);
   run.job.engine.spikes = {.z_score = 8, .window = 4};
   run.job.trouble.on_spike = Reaction::kGoOn;
+}
+
+void fill(torch::nn::Sequential& net, const NamedTensors& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : model_tensors(*net)) {
+    const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
+    at::Tensor(tensor).copy_(found->second);
+  }
 }
 
 TEST(TrainerRanks, BothLookAtABadWindowAndRankZeroWritesTheBlackBox) {
@@ -148,6 +183,12 @@ TEST(TrainerRanks, BothLookAtABadWindowAndRankZeroWritesTheBlackBox) {
       EXPECT_EQ(box.first_non_finite, first);
     }
     EXPECT_FALSE(box.modules.empty());
+    // It has the divisor of all ranks, so that one can replay it alone.
+    EXPECT_EQ(box.divisor, 4.0);
+    torch::nn::Sequential net = small_classifier();
+    fill(net, box.model);
+    const Examination again = replay(box, classification_task(net), *run.ranks[0]->job.data.train);
+    EXPECT_EQ(compare_with_recorded(box, again).text, "same as recorded");
   }
 }
 

@@ -65,7 +65,8 @@ struct Trainee {
 };
 
 EngineOptions full(OptimizerKind kind, Precision precision) {
-  return {.optimizer = {.kind = kind, .weight_decay = 0.01, .momentum = 0.9, .nesterov = true},
+  const bool nesterov = kind == OptimizerKind::kSgd;
+  return {.optimizer = {.kind = kind, .weight_decay = 0.01, .momentum = 0.9, .nesterov = nesterov},
           .schedule = {.shape = LrShape::kCosine, .peak = 0.05, .warmup_steps = 4, .total_steps = 20},
           .precision = precision,
           .scaler = {.init_scale = 256, .growth_interval = 6},

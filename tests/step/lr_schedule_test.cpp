@@ -66,12 +66,14 @@ TEST(LrSchedule, B2_EdgesAreFiniteAndLongWarmUpIsRefused) {
   const LrSchedule one{.peak = 1, .min = 0.1, .warmup_steps = 1, .total_steps = 1};
   EXPECT_EQ(one.at(1), 1.0);
   EXPECT_EQ((LrSchedule{.peak = 1, .min = 0.1, .total_steps = 1}).at(1), 0.1);
-  try {
-    validate(LrSchedule{.warmup_steps = 20, .total_steps = 10});
-    FAIL() << "accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("20"));
-    EXPECT_THAT(error.what(), HasSubstr("10"));
+  for (const LrShape shape : {LrShape::kCosine, LrShape::kConstant}) {
+    try {
+      validate(LrSchedule{.shape = shape, .warmup_steps = 20, .total_steps = 10});
+      ADD_FAILURE() << "accepted";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("20"));
+      EXPECT_THAT(error.what(), HasSubstr("10"));
+    }
   }
 }
 

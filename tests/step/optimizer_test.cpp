@@ -141,7 +141,8 @@ TEST(Optimizer, OptionsThatMakeNoSenseAreRefused) {
                 ::testing::HasSubstr("group a.*"));
   }
   EXPECT_THAT(refusal({.kind = OptimizerKind::kSgd, .momentum = 0, .nesterov = true}),
-              ::testing::HasSubstr("Nesterov"));
+              ::testing::HasSubstr("`nesterov` needs a `momentum` above 0"));
+  EXPECT_THAT(refusal({.nesterov = true}), ::testing::HasSubstr("`nesterov` belongs to `opt` sgd"));
 }
 
 TEST(OptimizerOptions, KindsAreReadAsTheyAreWritten) {
@@ -174,7 +175,7 @@ TEST(EngineOptions, ThatMakeNoSenseAreRefused) {
     EXPECT_THAT(refusal([&](Options& o) { o.clip_grad = bad; }), ::testing::HasSubstr("clip_grad"));
   for (const double bad : {-0.1, 1.0, 2.0, nan})
     EXPECT_THAT(refusal([&](Options& o) { o.ema_decay = bad; }), ::testing::HasSubstr("ema_decay"));
-  EXPECT_THAT(refusal([](Options& o) { o.spikes.window = 0; }), ::testing::HasSubstr("spikes.window"));
+  EXPECT_THAT(refusal([](Options& o) { o.spikes.window = 1; }), ::testing::HasSubstr("spikes.window"));
   EXPECT_THAT(refusal([&](Options& o) { o.spikes.z_score = nan; }), ::testing::HasSubstr("spikes.z_score"));
   EXPECT_THAT(refusal([](Options& o) { o.micro_batch = 0; }), ::testing::HasSubstr("micro-batch"));
   EXPECT_THAT(refusal([](Options& o) { o.max_skips_in_a_row = 0; }),

@@ -30,6 +30,7 @@ class RankedRun {
     torch::nn::Sequential net{nullptr};
     Job job{};
     std::string output_dir{};
+    std::string resume_from{};  // where it looks for the newest checkpoint
     RecordingSink sink{};
     StopToken stop{};
     int64_t num_forwards = 0;  // in training
@@ -49,9 +50,9 @@ class RankedRun {
   }
 
   // From the beginning.
-  void run() { start(std::nullopt); }
+  void run() { start(/*resumes=*/false); }
   // From the newest checkpoint.
-  void go_on() { start(newest_checkpoint(out.path())); }
+  void go_on() { start(/*resumes=*/true); }
 
   [[nodiscard]] TrainState newest() const { return newest_checkpoint(out.path()).value().state; }
   // Events of one kind on rank 0.
@@ -88,7 +89,7 @@ class RankedRun {
     rank->job.data.train = dataset(inputs);
     if (has_eval_part) rank->job.data.eval = dataset(numbers({11, 4}, 7));
     rank->job.task = classification_task(rank->net);
-    rank->output_dir = out.path();
+    rank->output_dir = rank->resume_from = out.path();
     if (prepare) prepare(number, *rank);
     rank->job.task.forward = [rank = rank.get(), forward = rank->job.task.forward](const Batch& batch) {
       if (rank->net->is_training()) ++rank->num_forwards;
@@ -97,13 +98,13 @@ class RankedRun {
     return rank;
   }
 
-  void start(const std::optional<FoundCheckpoint>& found) {
+  void start(bool resumes) {
     for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = make_rank(static_cast<int64_t>(i));
     run_ranks(static_cast<int64_t>(ranks.size()), [&](World& world) {
       Rank& rank = *ranks[static_cast<size_t>(world.rank())];
       try {
         Trainer trainer(rank.job, world);
-        if (found) trainer.resume(*found);
+        if (resumes) trainer.resume_newest(rank.resume_from);
         rank.end = trainer.run(rank.sink, rank.stop, *disk, rank.output_dir);
       } catch (const std::exception& error) {
         rank.error = error.what();

@@ -11,6 +11,7 @@ namespace gradstep::testing {
 
 class RecordingSink final : public Sink {
  public:
+  void begin(const RunStart& start) override { starts.push_back(start); }
   void window(const WindowRow& row) override {
     windows.push_back(row);
     if (on_window) on_window(row);
@@ -26,6 +27,7 @@ class RecordingSink final : public Sink {
   }
   void flush() override { ++num_flushes; }
 
+  std::vector<RunStart> starts;
   std::vector<WindowRow> windows;
   std::vector<EvalRow> evals;
   std::vector<EventRow> events;

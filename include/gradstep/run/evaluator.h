@@ -18,6 +18,7 @@ namespace gradstep {
 struct EvaluateOptions {
   Precision precision = Precision::kFp32;  ///< autocast as in training
   int64_t batch_size = 0;                  ///< samples that go through the model at once; 0: 1000
+  uint64_t seed = 0;                       ///< Draw::seed, which gather() gets
   bool tables = true;                      ///< false: leave out metrics with a table
   /// Called before each batch; true ends the evaluation early. Empty: it is never ended.
   std::function<bool()> should_stop{};

@@ -20,7 +20,7 @@ namespace gradstep {
 struct JobLength {
   std::optional<int64_t> epochs{};       ///< passes over the training data
   std::optional<int64_t> max_updates{};  ///< updates applied
-  double max_seconds = 0;                ///< since the start of the process; 0: no limit
+  double max_seconds = 0;                ///< since the Trainer was made; 0: no limit
   std::optional<int64_t> stop_after{};   ///< updates of this start; then it saves and leaves
 };
 
@@ -83,17 +83,19 @@ struct Job {
   bool accept_drift = false;  ///< resume although data, seed, length or a setting that is kRefused differ
 
   JobNames names{};  ///< for the plan
-  /// The settings that checkpoints keep and a resume compares, each key once. Empty: those that follow from
-  /// the engine options. Bytes that are not UTF-8 are replaced.
+  /// Settings of your own that checkpoints keep and a resume compares, each key once: {{"width", "64"}}.
+  /// Bytes that are not UTF-8 are replaced. settings_of() adds the engine options; a key of theirs here takes
+  /// their place.
   Settings settings{};
+  bool settings_are_complete = false;  ///< true: no engine option is added to `settings`. App has all of them
   /// What model files keep beside the weights, such as the sizes that a reader needs to build the module
   /// again.
   std::map<std::string, std::string> model_settings{};
 };
 
-/// The settings that a checkpoint of this job keeps: job.settings or, if that is empty, all engine options,
-/// under the names that the flags of `gradstep train` have. An optimizer, schedule or order of your own is
-/// "own".
+/// The settings that a checkpoint of this job keeps: job.settings and, unless they are complete, all engine
+/// options that are not among them, under the names that the flags of `gradstep train` have. An optimizer,
+/// schedule or order of your own is "own".
 [[nodiscard]] Settings settings_of(const Job& job);
 
 /// Throws ConfigError naming what makes no sense in the job. Trainer calls it. The engine options are checked

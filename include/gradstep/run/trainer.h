@@ -53,16 +53,23 @@ class Trainer {
   /// Goes on from a checkpoint, which newest_checkpoint() or read_checkpoint() gives. Compares the settings
   /// of the job with those of the checkpoint, key by key. A change that is kWarned becomes one of warnings().
   /// Throws ConfigError naming each change that is kRefused, unless the job accepts drift, and
-  /// CheckpointError naming a tensor that does not fit. REQUIRES: run() was not called.
+  /// CheckpointError naming a tensor that does not fit, or if another rank brings a checkpoint of another
+  /// window. REQUIRES: all ranks call it, and run() was not called.
   void resume(const FoundCheckpoint& checkpoint);
+
+  /// Finds the newest checkpoint of the folder and goes on from it, as newest_checkpoint() and resume() do.
+  /// Returns false if the folder has none: the run is a new one. Throws CheckpointError if the ranks have not
+  /// found the same, and what those two throw; an error on one rank is an error on all.
+  bool resume_newest(const std::string& output_dir);
 
   /// True if the run that resume() took over is finished. run() then makes no update, and changes no file but
   /// the rows.
   [[nodiscard]] bool nothing_left() const;
 
   /// Looks at the output folder before the first update, and removes what a killed run left half written.
-  /// Returns what the user should know, one line each. Throws CheckpointError with needed and free bytes if
-  /// no checkpoint finds room. run() does it unless it was done before.
+  /// Returns what the user should know, one line each; run() passes it on to the sinks. Throws
+  /// CheckpointError with needed and free bytes if no checkpoint finds room. run() does it unless it was done
+  /// before.
   std::vector<std::string> prepare_output(FileSystem& file_system, const std::string& output_dir);
 
   /// Trains to the end of the job, or until `stop` is requested; then it finishes the update under way.

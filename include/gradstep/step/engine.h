@@ -33,7 +33,8 @@ struct SpikeOptions {
   /// A value is a spike if it is more than so many standard deviations above the mean. The deviation counts
   /// as at least a thousandth of the mean. 0: off.
   double z_score = 0;
-  /// Mean and deviation are those of the last so many values. No value is judged before there are so many.
+  /// Mean and deviation are those of the last so many values, 2 or more. No value is judged before there are
+  /// so many.
   int64_t window = 128;
 };
 

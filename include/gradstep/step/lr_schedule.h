@@ -27,7 +27,7 @@ struct LrSchedule {
   double peak = 1e-3;                ///< learning rate at the end of the warm-up
   double min = 0;                    ///< learning rate at the end; unused by kConstant
   int64_t warmup_steps = 0;          ///< updates; 0: no warm-up
-  int64_t total_steps = 0;           ///< updates, warm-up included; unused by kConstant
+  int64_t total_steps = 0;           ///< updates, warm-up included; kConstant needs none
 
   /// Gives the learning rate of an update, from 1, and takes the place of everything above. It must depend on
   /// the number of the update alone: the engine asks more than once, and a resumed run asks for the update
