@@ -72,7 +72,9 @@ def main(rounds="5"):
         ratio = statistics.median(a / b for a, b in zip(own, base))
         print(f"{header:24} {statistics.median(own):5.1f} s  {ratio:.2f} of {HEADERS[0]}")
     build, own, room = incremental()
-    print(f"{CHANGED[0]} changed: built in {build:.1f} s; its tests run in {own:.1f} s, those of its room in {room:.1f} s")
+    print(
+        f"{CHANGED[0]} changed: built in {build:.1f} s; its tests run in {own:.1f} s, those of its room in {room:.1f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include "report/format.h"
 #include "run/planner.h"
 #include "step/engine_setup.h"
+#include "step/param_groups.h"
 #include "step/precision_probe.h"
 
 namespace gradstep {

@@ -1,10 +1,13 @@
-// Names of what lies in a checkpoint and beside it.
+// What lies in a checkpoint and beside it: names, which checkpoints stay, and what a killed run left.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "gradstep/io/file_system.h"
 
 namespace gradstep {
 
@@ -30,5 +33,15 @@ inline constexpr char kStateFile[] = "state.json";
 [[nodiscard]] bool is_checkpoint(const std::filesystem::path& path);
 // The run that a checkpoint, the folder of checkpoints, or the path of a run belongs to.
 [[nodiscard]] std::filesystem::path run_of(const std::filesystem::path& path);
+
+// Says which of the existing checkpoints may be deleted: all but the newest `keep` (0: none may) and the
+// best one.
+[[nodiscard]] std::vector<int64_t> retention(const std::vector<int64_t>& existing, int64_t keep,
+                                             std::optional<int64_t> best);
+
+// Cleans up after a run that was killed: removes what it left half written, and renames a checkpoint back
+// that was moved aside, unless another is in its place. REQUIRES: the caller holds the lock of the output
+// folder (OutputDir). Throws CheckpointError.
+void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir);
 
 }  // namespace gradstep

@@ -17,6 +17,7 @@
 
 #include "base/error_text.h"
 #include "base/out_of_memory.h"
+#include "checkpoint/checkpoint_files.h"
 #include "checkpoint/disk_room.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/leftover.h"

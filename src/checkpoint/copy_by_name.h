@@ -12,4 +12,8 @@ namespace gradstep {
 // nothing is copied then.
 void copy_by_name(const std::string& where, const NamedTensors& stored, const NamedTensors& live);
 
+// Says why `stored` tensors cannot be copied into `live` ones: names the first that has another name, type
+// or shape, or that only one side has. The order counts too. Empty: they can.
+[[nodiscard]] std::string check_parameters(const NamedTensors& stored, const NamedTensors& live);
+
 }  // namespace gradstep

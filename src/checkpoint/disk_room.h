@@ -16,6 +16,10 @@ struct SaveBytes {
   uint64_t model = 0;  // of model files, their -ema twins included
 };
 
+// About the bytes that write_checkpoint() will write, without asking the device. Too few by the length of
+// the lists in the state at most.
+[[nodiscard]] uint64_t checkpoint_bytes(const TrainState& state);
+
 // What the tensors of the state take; asks no device.
 [[nodiscard]] SaveBytes save_bytes(const TrainState& state);
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "checkpoint/checkpoint_files.h"
+#include "checkpoint/copy_by_name.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/model_metadata.h"
 #include "checkpoint/state_json.h"

@@ -11,6 +11,7 @@
 #include "gradstep/base/error.h"
 #include "report/format.h"
 #include "step/micro_batches.h"
+#include "step/param_groups.h"
 
 namespace gradstep {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/is_within.h"
 #include "gradstep/base/error.h"
+#include "step/param_groups.h"
 
 namespace gradstep {
 namespace {

@@ -1,4 +1,6 @@
 // Patterns, their text, and which parameter belongs to which group.
+#include "step/param_groups.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include "base/nearest.h"
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
-#include "gradstep/step/optimizer.h"
 
 namespace gradstep {
 namespace {

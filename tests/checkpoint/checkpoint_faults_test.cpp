@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "checkpoint/checkpoint_files.h"
 #include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"

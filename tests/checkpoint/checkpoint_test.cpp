@@ -9,6 +9,9 @@
 #include <filesystem>
 
 #include "base/machine.h"
+#include "checkpoint/checkpoint_files.h"
+#include "checkpoint/copy_by_name.h"
+#include "checkpoint/disk_room.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/state_json.h"
 #include "gradstep/base/error.h"

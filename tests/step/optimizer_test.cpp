@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gradstep/base/error.h"
+#include "step/param_groups.h"
 #include "support/message_of.h"
 #include "support/toys.h"
 

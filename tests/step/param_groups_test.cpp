@@ -1,9 +1,10 @@
 // Groups of parameters: patterns, their text, what each group changes, and what makes no sense.
+#include "step/param_groups.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gradstep/base/error.h"
-#include "gradstep/step/optimizer.h"
 #include "support/lin.h"
 #include "support/message_of.h"
 #include "support/toys.h"

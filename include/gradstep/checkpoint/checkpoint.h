@@ -96,26 +96,12 @@ inline constexpr int64_t kCheckpointFormat = 1;
 /// CheckpointError if the folder cannot be read.
 [[nodiscard]] std::vector<int64_t> list_checkpoints(const std::string& output_dir);
 
-/// Says which of the existing checkpoints may be deleted: all but the newest `keep` (0: none may) and the
-/// best one.
-[[nodiscard]] std::vector<int64_t> retention(const std::vector<int64_t>& existing, int64_t keep,
-                                             std::optional<int64_t> best);
-
 /// Writes the state as a checkpoint into checkpoints_dir(output_dir), whole or not at all: into a temporary
 /// folder, whose files are synced before it is renamed. Replaces a checkpoint of the same name. Returns the
 /// bytes written. Synchronises the device. Throws CheckpointError saying what failed (with needed and free
 /// bytes if the disk is full), and Diverged naming a tensor of the model that is not finite. What was there
 /// before is intact then.
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state);
-
-/// About the bytes that write_checkpoint() will write, without asking the device. Too few by the length of
-/// the lists in the state at most.
-[[nodiscard]] uint64_t checkpoint_bytes(const TrainState& state);
-
-/// Cleans up after a run that was killed: removes what it left half written, and renames a checkpoint back
-/// that was moved aside, unless another is in its place. REQUIRES: the caller holds the lock of the output
-/// folder (OutputDir). Throws CheckpointError.
-void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir);
 
 /// Compares sizes and hashes of all files of the checkpoint at `path` with its manifest. Throws
 /// CheckpointError naming the file at fault.
@@ -138,10 +124,6 @@ struct FoundCheckpoint {
 /// a checkpoint that an interrupted save renamed aside. Throws CheckpointError if all checkpoints are broken,
 /// naming each, and if the newest has a newer format.
 [[nodiscard]] std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir);
-
-/// Says why `stored` tensors cannot be copied into `live` ones: names the first that has another name, type
-/// or shape, or that only one side has. The order counts too. Empty: they can.
-[[nodiscard]] std::string check_parameters(const NamedTensors& stored, const NamedTensors& live);
 
 /// One thing in which two states differ.
 struct StateDifference {

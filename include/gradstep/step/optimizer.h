@@ -46,19 +46,6 @@ struct TrainedParameter {
   double weight_decay = 0;  ///< 0 unless it decays
 };
 
-/// Parameters sorted into those that train and those that rest.
-struct GroupedParameters {
-  std::vector<TrainedParameter> trained{};  ///< in the order of the parameters
-  NamedTensors frozen{};                    ///< likewise
-};
-
-/// True if `pattern` matches all of `name`: see ParamGroup::pattern.
-[[nodiscard]] bool matches(const std::string& pattern, const std::string& name);
-
-/// The index of the group that parameter `name` belongs to, which is the first that matches; nothing if it
-/// belongs to none.
-[[nodiscard]] std::optional<size_t> group_of(const std::string& name, const std::vector<ParamGroup>& groups);
-
 /// The optimizers that gradstep brings, both by ATen's fused kernels.
 enum class OptimizerKind {
   kAdamW,  ///< torch.optim.AdamW (Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019)
@@ -93,12 +80,6 @@ void validate(const OptimizerOptions& options);
 /// How many tensors as large as a parameter make_optimizer(..., options) remembers for each: 2 for AdamW, 1
 /// for SGD with momentum, else 0.
 [[nodiscard]] int64_t num_moments(const OptimizerOptions& options);
-
-/// Applies the groups to the parameters. A parameter that requires no gradient is frozen, whatever its group
-/// says. Throws ConfigError for a pattern that matches no parameter (naming near ones), for a group whose
-/// parameters all belong to earlier groups, for a weight decay that reaches no parameter of its group, and if
-/// no parameter trains.
-[[nodiscard]] GroupedParameters apply_groups(const NamedTensors& parameters, const OptimizerOptions& options);
 
 /// Turns gradients into changed parameters: what the engine and the checkpoints need of an optimizer. Derive
 /// from it to bring your own, and set EngineOptions::make_optimizer to a function that makes it. PyTorch:
