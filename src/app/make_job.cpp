@@ -7,7 +7,6 @@
 #include <future>
 #include <limits>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -259,14 +258,9 @@ double training_memory(const Job& job) {
   const int64_t moments = engine.make_optimizer ? 0 : num_moments(engine.optimizer);
   const int64_t saved = moments + (engine.ema_decay > 0 ? 1 : 0);
   int64_t trained = 0;
-  std::set<const void*> seen;  // a shared parameter has several names, and the first one counts
-  for (const auto& parameter : job.task.module->named_parameters()) {
-    const at::Tensor& tensor = parameter.value();
-    if (!seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
-    const std::optional<size_t> group = group_of(parameter.key(), engine.optimizer.groups);
-    const bool rests = group && engine.optimizer.groups[*group].frozen;
-    if (tensor.requires_grad() && !rests) trained += tensor.numel();
-  }
+  for (const TrainedParameter& each :
+       apply_groups(distinct_parameters(*job.task.module), engine.optimizer).trained)
+    trained += each.tensor.numel();
   const double gradients_and_saved = 1 + kWithCopy * static_cast<double>(saved);
   return gradients_and_saved * kFloatBytes * static_cast<double>(trained);
 }
@@ -342,7 +336,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.model_settings = model_settings(settings, train.spec());
   adjust(settings.model(), job);
   job.settings_are_complete = true;
-  if (least > 0) check_memory(least + training_memory(job), free_bytes);
+  if (device.is_cpu()) check_memory(least + training_memory(job), free_bytes);
   if (!job.order && config.order == SampleOrder::kSequential) job.order = sequential_order(train.size());
   job.length.max_seconds = seconds_left(job.length.max_seconds);
   return prepared;

@@ -99,7 +99,7 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   warn(prepared.warnings);
   warn(trainer.warnings());
   show_plan(config, trainer.plan());
-  warn(about_output);
+  if (config.quiet) warn(about_output);  // else the console shows them, as all events of the run
   if (!trainer.nothing_left()) {
     prepared.settled["output_dir"] = dir.path();
     atomic_write(posix_file_system(), dir.file("config.toml"), {settings.toml(prepared.settled)});

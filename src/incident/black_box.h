@@ -1,5 +1,5 @@
 // BlackBox: what a run leaves when an update goes wrong: all that is needed to run exactly that update again,
-// in one safetensors file.
+// in one safetensors file. It has no user state (Task::user_state).
 #pragma once
 
 #include <cstdint>

@@ -37,8 +37,7 @@ class SafetensorsImage {
 // "F32" and so on: the name of the type in the format; empty if the format lacks it.
 [[nodiscard]] std::string safetensors_dtype(at::ScalarType type);
 
-// The same. Throws CheckpointError, naming the tensor, for a type
-// that the format lacks.
+// The same. Throws CheckpointError, naming the tensor, for a type that the format lacks.
 [[nodiscard]] std::string safetensors_dtype(const std::string& tensor_name, at::ScalarType type);
 
 }  // namespace gradstep

@@ -77,7 +77,7 @@ void refuse_drift(const std::vector<Drift>& drifts, const std::string& checkpoin
     found += (found.empty() ? "" : "; ") + describe(drift);
     may_go_on = may_go_on && !changes_the_moments(drift);
   }
-  if (found.empty() || accept_drift) return;
+  if (found.empty() || (accept_drift && may_go_on)) return;
   throw ConfigError(
       "`resume`: " + checkpoint + " belongs to a different run: " + found + "; use the earlier values" +
       (may_go_on ? ", another `output_dir`, or go on with `accept_drift`" : " or another `output_dir`"));

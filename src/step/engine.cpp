@@ -2,6 +2,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -65,6 +66,7 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
 
 StepReport Engine::Impl::step(const Window& window) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
+  if (!std::exchange(has_stepped, true)) require_same_user_state();
   StepReport report = begin_report(window);  // weight, learning rate
   if (report.divisor == 0) return pass_by(window, std::move(report), StepOutcome::kEmpty);
 
@@ -114,8 +116,8 @@ StepReport Engine::Impl::step(const Window& window) {
     if (others_wait) throw_together(failure, device, world);
     std::rethrow_exception(failure);
   }
-  report.skipped() ? note_skip(window, report) : note_update();
   zero_grad();
+  report.skipped() ? note_skip(window, report) : note_update();
   end_report(report);
   return report;
 }
@@ -182,7 +184,10 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
 bool Engine::Impl::reduce(Passes& passes) {
   const SyncStatus worst = grad_sync->finish(passes.status);
   if (worst == SyncStatus::kFailed) throw_together(passes.error, device, world);
-  if (worst == SyncStatus::kOutOfMemory) drop();
+  if (worst == SyncStatus::kOutOfMemory) {
+    zero_grad();
+    restore_task();
+  }
   return worst == SyncStatus::kComplete;
 }
 
@@ -270,6 +275,7 @@ void Engine::Impl::note_skip(const Window& window, StepReport& report) {
       counters.skips_in_a_row == 1 || (first_non_finite.empty() && (spikes.enabled() || report.diverged));
   if (first) {
     Examination seen = look_together(window, report);
+    restore_task();
     first_non_finite = std::move(seen.first_non_finite);
     non_finite_rank = seen.rank;
     report.modules = std::move(seen.modules);
@@ -280,6 +286,15 @@ void Engine::Impl::note_skip(const Window& window, StepReport& report) {
   report.non_finite_rank = non_finite_rank;
 }
 
+// Else some ranks would wait for the others below.
+void Engine::Impl::require_same_user_state() {
+  if (world.size() == 1) return;
+  const int64_t num_ranks = std::llround(sum_over_ranks(task.user_state ? 1 : 0, device, world));
+  if (num_ranks == 0 || num_ranks == world.size()) return;
+  throw ConfigError("Task::user_state is there on " + std::to_string(num_ranks) + " of " +
+                    std::to_string(world.size()) + " ranks; give it to all of them, or to none");
+}
+
 // Task::user_state may throw on this rank alone.
 void Engine::Impl::save_task() {
   if (!task.user_state) return snapshot.save();
@@ -288,8 +303,9 @@ void Engine::Impl::save_task() {
 
 void Engine::Impl::restore_task() {
   if (!task.user_state) return snapshot.restore();
-  is_whole = false;
+  const bool was_whole = std::exchange(is_whole, false);
   together([&] { snapshot.restore(); }, device, world);
+  is_whole = was_whole;
 }
 
 void Engine::Impl::drop() {
@@ -326,7 +342,15 @@ Examination Engine::examine(const Window& window, std::optional<double> divisor)
   std::optional<ModeGuard> training;
   if (!impl_->task.module->is_training()) training.emplace(*impl_->task.module, true);
   impl_->snapshot.save();
-  return impl_->examine_as(window, impl_->host_scale, *divisor);
+  Examination seen;
+  try {
+    seen = impl_->examine_as(window, impl_->host_scale, *divisor);
+  } catch (...) {
+    impl_->drop();
+    throw;
+  }
+  impl_->drop();
+  return seen;
 }
 
 bool Engine::is_whole() const { return impl_->is_whole; }

@@ -48,6 +48,7 @@ struct Engine::Impl {
   void note_update();
   void note_skip(const Window& window, StepReport& report);
   void zero_grad();
+  void require_same_user_state();
   void save_task();
   void restore_task();
   void drop();  // a window half done: no gradients, buffers and user state as before
@@ -68,6 +69,7 @@ struct Engine::Impl {
   EngineCounters counters;
   int64_t micro_batch;  // in use: less than was asked for once memory ran out
   bool is_whole = true;
+  bool has_stepped = false;      // of this object, whatever a checkpoint counts
   bool owes_loss = false;        // the other ranks wait for this one's loss
   double host_scale;             // mirror of the scaler's scale
   std::string first_non_finite;  // of the current row of skips

@@ -12,19 +12,6 @@
 namespace gradstep {
 namespace {
 
-// Parameters by name, each tensor once: named_parameters() lists a shared one under every name it has.
-NamedTensors distinct_parameters(const torch::nn::Module& module) {
-  NamedTensors parameters;
-  std::vector<const void*> seen;
-  for (const auto& item : module.named_parameters()) {
-    const void* identity = item.value().unsafeGetTensorImpl();
-    if (std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;
-    seen.push_back(identity);
-    parameters.emplace_back(item.key(), item.value());
-  }
-  return parameters;
-}
-
 void check_fp32(const TrainedParameter& parameter) {
   if (parameter.tensor.scalar_type() == at::kFloat) return;
   throw ConfigError(
@@ -39,6 +26,18 @@ bool is_positive_fp32(double value) {
 }
 
 }  // namespace
+
+NamedTensors distinct_parameters(const torch::nn::Module& module) {
+  NamedTensors parameters;
+  std::vector<const void*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const void* identity = item.value().unsafeGetTensorImpl();
+    if (std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;
+    seen.push_back(identity);
+    parameters.emplace_back(item.key(), item.value());
+  }
+  return parameters;
+}
 
 void validate(const EngineOptions& options) {
   const auto require = [](bool holds, const std::string& rule) {

@@ -12,6 +12,9 @@ struct EngineParameters {
   NamedTensors frozen{};                   // the others; none of them requires a gradient any more
 };
 
+// Parameters by name, each tensor once: named_parameters() lists a shared one under every name it has.
+[[nodiscard]] NamedTensors distinct_parameters(const torch::nn::Module& module);
+
 // Throws ConfigError for a task that lacks something, options that make no sense, and parameters that cannot
 // be trained.
 [[nodiscard]] EngineParameters engine_parameters(const Task& task, const EngineOptions& options);

@@ -68,23 +68,21 @@ Examination share_examination(Examination own, c10::Device device, World& world)
   return seen;
 }
 
-// With the scale and divisor that step() had; the snapshot is made already. Talks to no other rank.
+// With the scale and divisor that step() had. The snapshot is made already; the caller goes back to it. Talks
+// to no other rank.
 Examination Engine::Impl::examine_as(const Window& window, double loss_scale, double divisor) {
   zero_grad();
   NamedTensors watched = optimizer.parameters();
   watched.insert(watched.end(), parameters.frozen.begin(), parameters.frozen.end());
   Examination seen;
   Passes passes;
-  try {
+  {
     const NonFiniteFinder finder(watched);
     passes = accumulate(window, loss_scale / divisor, nullptr);
     if (passes.status == SyncStatus::kComplete)
       seen = {.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
-  } catch (...) {
-    drop();
-    throw;
   }
-  drop();
+  zero_grad();
   if (passes.error) std::rethrow_exception(passes.error);
   if (passes.status == SyncStatus::kOutOfMemory)
     return {.first_non_finite = "not known: there was no memory for a second look"};
@@ -98,6 +96,7 @@ Examination Engine::Impl::look_together(const Window& window, const StepReport& 
   } catch (...) {  // of the task
     own.first_non_finite = "not known: the second look failed";
   }
+  zero_grad();
   return share_examination(std::move(own), device, world);
 }
 

@@ -6,12 +6,20 @@
 namespace gradstep {
 namespace {
 
-constexpr int64_t kUnknown = -1;  // nobody counts the changes of a tensor made in inference mode
-
-int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? kUnknown : tensor._version(); }
-
 // Where nothing can go back to what was saved, nothing is.
 bool has_user_state(const Task& task) { return task.user_state && task.restore_user_state; }
+
+// `copy` keeps its memory if it has the layout already.
+void copy_into(at::Tensor& copy, const at::Tensor& live) {
+  if (!live.defined()) {
+    copy = at::Tensor();
+  } else if (copy.defined() && copy.options().type_equal(live.options()) && copy.device() == live.device() &&
+             copy.sizes() == live.sizes()) {
+    copy.copy_(live, /*non_blocking=*/true);
+  } else {
+    copy = live.detach().clone();
+  }
+}
 
 }  // namespace
 
@@ -23,23 +31,22 @@ void TaskSnapshot::save() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < buffers_.size(); ++i) saved_[i].copy_(buffers_[i], /*non_blocking=*/true);
   if (!has_user_state(task_)) return;
-  user_ = task_.user_state();
-  copied_.resize(user_.tensors.size());
-  for (size_t i = 0; i < copied_.size(); ++i) {
-    at::Tensor& live = user_.tensors[i].second;
-    Copied& copied = copied_[i];
-    if (!live.defined()) continue;
-    const int64_t version = version_of(live);
-    if (!copied.live.is_same(live) || version != copied.version || version == kUnknown)
-      copied = {.live = live, .copy = live.detach().clone(), .version = version};
-    live = copied.copy;
+  const UserState now = task_.user_state();
+  user_.values = now.values;
+  user_.tensors.resize(now.tensors.size());
+  for (size_t i = 0; i < now.tensors.size(); ++i) {
+    user_.tensors[i].first = now.tensors[i].first;
+    copy_into(user_.tensors[i].second, now.tensors[i].second);
   }
 }
 
 void TaskSnapshot::restore() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(saved_[i], /*non_blocking=*/true);
-  if (has_user_state(task_)) task_.restore_user_state(user_);
+  if (!has_user_state(task_)) return;
+  UserState state = user_;  // the task may keep what it gets
+  for (auto& [name, tensor] : state.tensors) tensor = tensor.defined() ? tensor.clone() : tensor;
+  task_.restore_user_state(state);
 }
 
 }  // namespace gradstep

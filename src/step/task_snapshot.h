@@ -14,24 +14,17 @@ class TaskSnapshot {
  public:
   // The task must outlive it.
   explicit TaskSnapshot(const Task& task);
-  // Copies the buffers and the user state, of which tensors only where they changed since the last save().
-  // Costs nothing for a task without any. Never waits for the device. Throws what Task::user_state throws.
+  // Copies the buffers and the user state. Costs nothing for a task without any. Never waits for the device.
+  // Throws what Task::user_state throws.
   void save();
   // Puts back what the last save() copied. Throws what Task::restore_user_state throws.
   void restore();
 
  private:
-  // A tensor of the user state, and its version: in-place operations count it up.
-  struct Copied {
-    at::Tensor live, copy;
-    int64_t version = 0;
-  };
-
   const Task& task_;
   std::vector<at::Tensor> buffers_;
   std::vector<at::Tensor> saved_;
   UserState user_{};
-  std::vector<Copied> copied_{};
 };
 
 }  // namespace gradstep

@@ -80,8 +80,7 @@ class Room(DiskTest):
     def test_room_for_one_but_not_for_all_is_a_warning(self):
         disk = self.mount("size=6m")
         result = self.train(disk / "run", "--keep-checkpoints", 0)
-        self.assertIn("gradstep: warning: ", result.stderr)
-        self.assertIn("--keep-checkpoints", result.stderr)
+        self.assertRegex(result.stdout, "warning: .*--keep-checkpoints")
         self.assertEqual(result.returncode, 4)
         self.assertNotEqual(checkpoints(disk / "run"), [])
 

@@ -125,6 +125,7 @@ TEST(Drift, MomentumThatBeginsOrEndsIsRefusedUnlessAnotherOptimizerRuns) {
     const std::string refusal = message_of<ConfigError>([&] { refuse_drift(drifts, "step-1", false); });
     EXPECT_THAT(refusal, AllOf(HasSubstr("momentum was " + shortest(was) + ", is " + shortest(is)),
                                HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
+    EXPECT_THROW(refuse_drift(drifts, "step-1", /*accept_drift=*/true), ConfigError);
     EXPECT_EQ(drift("adamw", was, is).at(0).kind, OnResume::kWarned);
   }
   EXPECT_EQ(drift("sgd", 0.9, 0.5).at(0).kind, OnResume::kWarned);

@@ -133,7 +133,7 @@ TEST(UserState, NothingButAnUpdateChangesIt) {
   Remembering trainee;
   int num_forwards = 0;
   trainee.task.forward = [&trainee, &num_forwards](const Batch& batch) {
-    if (++num_forwards == 3) throw std::bad_alloc();
+    if (++num_forwards == 4) throw std::bad_alloc();
     return trainee.model->forward(batch.inputs);
   };
   Engine engine(trainee.task, constant_lr(), solo());
@@ -141,7 +141,7 @@ TEST(UserState, NothingButAnUpdateChangesIt) {
   const auto step = [&](const at::Tensor& inputs) { return engine.step(inputs, at::ones({4, 1})); };
   step(good);
   EXPECT_EQ(trainee.batches, 2);
-  EXPECT_EQ(step(good).num_out_of_memory, 1);  // at its first micro-batch; then four of one sample
+  EXPECT_EQ(step(good).num_out_of_memory, 1);  // at its second micro-batch; then four of one sample
   EXPECT_EQ(trainee.batches, 6);
   const at::Tensor memory = trainee.memory.clone();
   EXPECT_EQ(step(bad).outcome, StepOutcome::kNotFinite);
@@ -152,12 +152,39 @@ TEST(UserState, NothingButAnUpdateChangesIt) {
   EXPECT_TRUE(same_bytes(trainee.memory, memory));
 }
 
+// It keeps the tensors that it gets, and writes through data(), which counts no version up.
+TEST(UserState, ATaskMayKeepWhatItGetsBackAndWriteAnyWay) {
+  Remembering trainee;
+  const auto loss_sum = trainee.task.loss_sum;
+  at::Tensor teacher = at::zeros({2});
+  trainee.task.loss_sum = [&teacher, loss_sum](const at::Tensor& outputs, const Batch& batch) {
+    teacher.data().add_(batch.inputs.sum(0));
+    return loss_sum(outputs, batch);
+  };
+  trainee.task.user_state = [&teacher] { return UserState{.tensors = {{"teacher", teacher}}}; };
+  trainee.task.restore_user_state = [&teacher](const UserState& state) {
+    teacher = state.tensors.at(0).second;
+  };
+  Engine engine(trainee.task, constant_lr(), solo());
+  for (int i = 0; i < 3; ++i) engine.step(at::ones({4, 2}), at::ones({4, 1}));
+  EXPECT_EQ(teacher[0].item<float>(), 12);
+  engine.step(at::full({4, 2}, NAN), at::ones({4, 1}));  // with a second look
+  EXPECT_EQ(teacher[0].item<float>(), 12);
+}
+
 TEST(UserState, WhatCannotBeTakenBackEndsTheWindowAndIsNotSaved) {
   Remembering trainee;
   trainee.task.restore_user_state = [](const UserState&) { throw DataError("no such stage"); };
   Engine engine(trainee.task, constant_lr(), solo());
   EXPECT_THROW(engine.step(at::full({4, 2}, NAN), at::ones({4, 1})), DataError);
   EXPECT_FALSE(engine.is_whole());
+  int num_calls = 0;  // once before the second look, and once after it
+  trainee.task.restore_user_state = [&num_calls](const UserState&) {
+    if (++num_calls == 2) throw DataError("no such stage");
+  };
+  Engine second(trainee.task, constant_lr(), solo());
+  EXPECT_THROW(second.step(at::full({4, 2}, NAN), at::ones({4, 1})), DataError);
+  EXPECT_FALSE(second.is_whole());
 }
 
 TEST(UserState, ALoopOfOnesOwnFillsAndReadsIt) {

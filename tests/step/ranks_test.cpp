@@ -50,6 +50,29 @@ TEST(Ranks, AWindowThatMayNotBeCutIsRefused) {
   });
 }
 
+TEST(Ranks, UserStateOnOneAloneIsRefusedOnAll) {
+  run_ranks(2, [](World& world) {
+    Task task = lin_task(Lin());
+    if (world.rank() == 0) task.user_state = [] { return UserState{}; };
+    Engine engine(task, plain_sgd(8), world);
+    EXPECT_THAT(message_of<ConfigError>([&] { engine.step(column({1}), no_targets(1)); }),
+                HasSubstr("1 of 2 ranks"));
+  });
+}
+
+TEST(Ranks, UserStateThatOneCannotTakeBackEndsAll) {
+  run_ranks(2, [](World& world) {
+    Task task = hungry(Lin(), world.rank() == 1 ? 2 : 100);
+    task.user_state = [] { return UserState{}; };
+    task.restore_user_state = [&world](const UserState&) {
+      if (world.rank() == 0) throw DataError("no such stage");
+    };
+    Engine engine(task, plain_sgd(8), world);
+    EXPECT_THROW(engine.step(column({1, 1, 1, 1}), no_targets(4)), Error);
+    EXPECT_FALSE(engine.is_whole());
+  });
+}
+
 TEST(Ranks, AShareOfAnotherSizeHalvesFromTheOneThatFailed) {
   run_ranks(2, [](World& world) {
     Lin lin;

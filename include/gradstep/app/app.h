@@ -48,9 +48,8 @@ class ModelRecipe {
   /// it. The flags were checked before: for a schedule of your own, --warmup-steps must still fit into the
   /// run.
   virtual void adjust(Job& /*job*/) {}
-  /// Adds reports of your own for a run in the folder `output_dir`, beside console, metrics.jsonl and those
-  /// of
-  /// --report-to.
+  /// Adds reports of your own for a run in the folder `output_dir`. The run has console, metrics.jsonl and
+  /// those of --report-to already.
   virtual void add_sinks(SinkList& /*sinks*/, const std::string& /*output_dir*/) {}
 };
 

@@ -83,10 +83,11 @@ struct Task {
   /// is not cut into micro-batches then, nor among ranks: an Engine takes such a task on one rank only.
   bool divisible = true;
   /// Gives what a checkpoint keeps for you; the tensors may be live ones. Empty: nothing. Called between two
-  /// windows: for each checkpoint on the rank that writes it, and before each window on every rank. Forward
-  /// and loss may run more than once a window, or for one that is skipped, and `precision` auto tries them
-  /// before the first: what they changed in the state is then taken back by restore_user_state. Tensors are
-  /// copied only where in-place operations changed them.
+  /// windows: for each checkpoint on the rank that writes it, and before each window on every rank, so it
+  /// must be there on all ranks or on none. Its tensors are copied each time: forward and loss may run more
+  /// than once a window. They also run for windows that are then skipped, and `precision` auto tries them
+  /// before the first window. What they changed in the state is taken back by restore_user_state. Black boxes
+  /// do not have it.
   std::function<UserState()> user_state{};
   /// Takes back what user_state gave: at a resume and at a rollback, on every rank, with tensors on the CPU,
   /// and where a window is undone. The tensors are copies. The state is empty if the checkpoint was written

@@ -115,18 +115,19 @@ class Engine {
   ///
   /// Seeds the default generators of CPU and device for this window, and leaves them there: draw your samples
   /// from a generator of your own. Puts the module into training mode. Waits for the device once, once more
-  /// for the sum of the gradients if there are several ranks, and once more under fp16 if spikes are looked
-  /// for. If gradients are not finite, only the scale and the counts change; if the weight of the window is
-  /// 0, only the counts. The report says so.
+  /// for the sum of the gradients if there are several ranks, once more then for a task with user state, and
+  /// once more under fp16 if spikes are looked for. If gradients are not finite, only the scale and the
+  /// counts change; if the weight of the window is 0, only the counts. The report says so.
   ///
   /// If memory runs out on a rank, all ranks halve the micro-batch, for good, and begin the window again. If
   /// half would not be less (one sample, or two under batch norm), or the task is not divisible, throws Error
   /// (kOutOfMemory), and the engine is as before.
   ///
-  /// Throws ConfigError for a weight that is negative or not finite, for a sparse gradient, and if
-  /// Optimizer::state() has changed its layout after the first update; and what the task throws. After an
-  /// exception gradients are empty, buffers and user state are as before, autocast is off, and the same
-  /// window may be given again; the other ranks throw Error.
+  /// Throws ConfigError for a weight that is negative or not finite, for a sparse gradient, and for user
+  /// state that only some ranks have; and what the task throws. After an exception gradients are empty,
+  /// buffers and user state are as before, autocast is off, and the same window may be given again; the other
+  /// ranks throw Error. After the first update it throws ConfigError if that changed the layout of
+  /// Optimizer::state(); the window is consumed then.
   StepReport step(const Window& window);
 
   /// The same for a window of your own tensors: inputs (n, ...), targets (n, ...). `epoch` only labels the
