@@ -90,7 +90,6 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
               HasSubstr("sched was cosine, is linear"));
   EXPECT_THAT(refused([](Now& now) { now.config.warmup_steps = 5; }), HasSubstr("warmup_steps"));
   EXPECT_THAT(refused([](Now& now) { now.config.dataset = "mnist"; }), HasSubstr("dataset"));
-  EXPECT_THAT(refused([](Now& now) { now.config.opt = "sgd"; }), HasSubstr("opt was adamw, is sgd"));
   EXPECT_THAT(refused([](Now& now) { now.config.val_fraction = 0.1; }), HasSubstr("val_fraction"));
 }
 
@@ -105,6 +104,10 @@ TEST(Drift, AcceptDriftIsNotAdvisedForAnotherOptimizerOrOtherFrozenParameters) {
   EXPECT_THAT(refusal("param_groups", "frozen_stem.*:lr=0.1"), HasSubstr("`accept_drift`"));
   for (const std::string& text : {refusal("param_groups", "fc1.*:frozen"), refusal("opt", "sgd")})
     EXPECT_THAT(text, AllOf(HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
+  EXPECT_THAT(refusal("opt", "sgd"), HasSubstr("opt was adamw, is sgd"));
+  Now sgd;
+  sgd.config.opt = "sgd";
+  EXPECT_EQ(sgd.refusal(/*accept_drift=*/true), refusal("opt", "sgd"));
 }
 
 // SGD without momentum has no moments to go on from; AdamW does not look at it.
