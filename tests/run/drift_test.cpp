@@ -107,7 +107,7 @@ TEST(Drift, AcceptDriftIsNotAdvisedForAnotherOptimizerOrOtherFrozenParameters) {
   EXPECT_THAT(refusal("opt", "sgd"), HasSubstr("opt was adamw, is sgd"));
   Now sgd;
   sgd.config.opt = "sgd";
-  EXPECT_EQ(sgd.refusal(/*accept_drift=*/true), refusal("opt", "sgd"));
+  EXPECT_EQ(sgd.refusal(/*accept=*/true), refusal("opt", "sgd"));
 }
 
 // SGD without momentum has no moments to go on from; AdamW does not look at it.
