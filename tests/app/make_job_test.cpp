@@ -161,13 +161,9 @@ TEST(LoadData, PartsAloneAreThoseOfThePair) {
   }
 }
 
-// A linear recipe, and what its data were asked for.
-class DrawnRecipe final : public Recipe, public Dataset {
+// Data that remember what they were asked for.
+class DrawnData final : public Dataset {
  public:
-  DatasetPair data() override { return {std::shared_ptr<const Dataset>(std::shared_ptr<void>(), this), {}}; }
-  Task task(const DatasetSpec& /*spec*/) override {
-    return regression_task(torch::nn::Sequential(torch::nn::Linear(3, 1)));
-  }
   [[nodiscard]] const DatasetSpec& spec() const override { return spec_; }
   [[nodiscard]] int64_t size() const override { return 40; }
   [[nodiscard]] Batch gather(const at::Tensor& ids, const Draw& draw) const override {
@@ -182,16 +178,24 @@ class DrawnRecipe final : public Recipe, public Dataset {
   DatasetSpec spec_{.name = "drawn", .input_shape = {3}};
 };
 
+class DrawnRecipe final : public Recipe {
+ public:
+  DatasetPair data() override { return {std::make_shared<DrawnData>(), {}}; }
+  Task task(const DatasetSpec& /*spec*/) override {
+    return regression_task(torch::nn::Sequential(torch::nn::Linear(3, 1)));
+  }
+};
+
 TEST(MakeJob, TheProbeDrawsAsTrainingDoes) {
   Catalog catalog;
   catalog.add_recipe("mine", [] { return std::make_shared<DrawnRecipe>(); });
   RunSettings settings(catalog);
   settings.config.seed = 21;
   settings.config.warmup_steps = 0;
-  DrawnRecipe::draws.clear();
+  DrawnData::draws.clear();
   const PreparedJob prepared = make_job(settings, solo(), at::kCPU, /*before=*/nullptr);
-  ASSERT_FALSE(DrawnRecipe::draws.empty());
-  for (const Draw& draw : DrawnRecipe::draws) {
+  ASSERT_FALSE(DrawnData::draws.empty());
+  for (const Draw& draw : DrawnData::draws) {
     EXPECT_EQ(draw.seed, 21U);
     EXPECT_TRUE(draw.training);
   }
