@@ -132,7 +132,7 @@ std::shared_ptr<const Dataset> load_part(const RunSettings& settings, Split spli
     if (error.code() == std::errc::not_enough_memory) throw;
     throw DataError(subject + one_line(error) + "; give data that can be read");
   }
-  throw DataError(subject + "its " + (split == Split::kTrain ? "training" : "test") +
+  throw DataError(subject + "its " + (split == Split::kTrain ? "training" : "evaluation") +
                   " part has no samples; give data with some, or correct its recipe");
 }
 
@@ -235,7 +235,7 @@ DatasetPair load_data(const RunSettings& settings) {
 }
 
 std::string eval_part_name(const RunConfig& config) {
-  return config.val_fraction > 0 ? "validation part of the training set" : "test set";
+  return config.val_fraction > 0 ? "validation part of the training set" : "evaluation part";
 }
 
 double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
@@ -324,7 +324,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.accept_drift = config.accept_drift;
   const std::string folder = settings.dataset().folder();
   job.names = {.dataset = config.dataset + (folder.empty() ? "" : " in " + folder),
-               .eval_part = eval_part_name(config),
+               .eval_part = config.val_fraction > 0 ? eval_part_name(config) : "",
                .model = model_text(settings, train.spec()),
                .precision_reason = choice.reason};
   // The number of threads changes the bits, so the number in use is recorded, not "all cores".

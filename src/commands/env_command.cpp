@@ -36,7 +36,7 @@ void print_probe(at::Device device) {
   ways.push_back({Precision::kBf16, Matmul::kTorch});
   ways.push_back({Precision::kFp16, Matmul::kTorch});
   ways = probe(task, micro, ways);
-  std::printf("probe        forward and backward of 32 pictures through the mlp on %s\n",
+  std::printf("probe        forward and backward of 32 pictures through a reference MLP on %s\n",
               device.str().c_str());
   for (const ProbeResult& way : ways) {
     const std::string name =

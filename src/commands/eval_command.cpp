@@ -50,7 +50,7 @@ Source open_data(const RunSettings& settings) {
                 .part = eval_part_name(config)};
   if (!source.data) {
     throw DataError("data set " + config.dataset +
-                    ": has no test part to evaluate on; train with --val-fraction, or give other data");
+                    ": has no evaluation part; train with --val-fraction, or give other data");
   }
   source.folder = settings.dataset().folder();
   return source;

@@ -20,9 +20,8 @@ enum class OnSaveError { kStop, kContinue };
 
 struct RunConfig {
   // Data
-  std::string dataset{};  // one of the program's data sets
-  double val_fraction =
-      0;  // of the training set, for evaluation instead of the test set; 0: use the test set
+  std::string dataset{};    // one of the program's data sets
+  double val_fraction = 0;  // of the training set, to evaluate on; 0: the evaluation part of the data
   SampleOrder order = SampleOrder::kShuffled;
   int64_t workers = 1;
   // Model

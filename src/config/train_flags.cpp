@@ -33,7 +33,7 @@ void add_data(TrainFlags& flags) {
       {.key = "val_fraction",
        .group = kDataGroup,
        .metavar = "X",
-       .help = "Part of the training set to split off for evaluation; 0: evaluate on the test set."},
+       .help = "Part of the training set to split off and evaluate on; 0: the evaluation part of the data."},
       &RunConfig::val_fraction, kBelowOne));
   flags.push_back(enum_flag(
       {.key = "order",

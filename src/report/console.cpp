@@ -133,7 +133,7 @@ class ConsoleSink::Impl {
   }
 
   [[nodiscard]] std::string window_line(const WindowRow& row) const {
-    std::string text = "Epoch " + std::to_string(row.step.epoch + 1) + " | Batch " +
+    std::string text = "Epoch " + std::to_string(row.step.epoch + 1) + " | Window " +
                        std::to_string(row.window_of_epoch) + " | " + loss_text(row.step) + " | lr " +
                        scientific_text(row.step.lr) + " | " + rate_text();
     if (skips_ > 0)

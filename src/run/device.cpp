@@ -82,7 +82,7 @@ int64_t tensor_memory_limit(const std::string& text) {
 c10::Device configure_process(const ProcessOptions& options) {
   const c10::Device device = parse_device(options.device);
   const int64_t memory_limit = tensor_memory_limit(options.memory_limit);
-  constexpr int64_t kReaders = 1;  // unpacks the test set
+  constexpr int64_t kReaders = 1;  // unpacks the evaluation part
   constexpr int64_t kSavers = 1;   // writes checkpoints
   set_threads(options.threads, std::max(options.num_workers, kReaders) + kSavers);
   // cuBLAS reads it when it starts, and libtorch refuses deterministic products without it.

@@ -130,7 +130,8 @@ TEST_F(RecipeFaults, AFileThatItCannotReadIsAnErrorOfTheData) {
 
 TEST_F(RecipeFaults, APartOfTheDataWithoutSamplesIsAnErrorOfTheData) {
   FaultyRecipe::has_empty_test = true;
-  EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its test part has no samples"));
+  EXPECT_THAT(refusal<DataError>(settings()),
+              HasSubstr("data set model: its evaluation part has no samples"));
   FaultyRecipe::is_empty = true;
   EXPECT_THAT(refusal<DataError>(settings()), HasSubstr("data set model: its training part has no samples"));
 }

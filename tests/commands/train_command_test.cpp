@@ -165,7 +165,8 @@ TEST_F(AdjustedRun, EvalKnowsTheModelAgain) {
   OwnRecipe::was_restored = false;
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(run_eval({.model_path = folder("run"), .device = "cpu", .threads = 1}, stop), 0);
-  EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("own in some/where, test set: 8 samples"));
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              HasSubstr("own in some/where, evaluation part: 8 samples"));
   EXPECT_TRUE(OwnRecipe::was_restored);
 }
 

@@ -35,7 +35,7 @@ class Resources(ProgramTest):
                 )
                 out, err = process.communicate(timeout=120)
                 self.assertEqual((process.returncode, err), (0, ""))
-                self.assertEqual(out.count("| Batch "), 5000)
+                self.assertEqual(out.count("| Window "), 5000)
                 memory = [row["memory"] for row in rows(self.folder / precision) if "loss" in row]
                 self.assertEqual(len(memory), 5000)
                 self.assertLess(max(memory[50:]) - memory[50], 8 << 20)

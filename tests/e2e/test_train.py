@@ -39,7 +39,7 @@ class Train(ProgramTest):
         self.check_rows(rows(folder))
         self.check_model(folder)
         lines = result.stdout.splitlines()
-        self.assertRegex(result.stdout, r"(?m)^Epoch 1 \| Batch 20 \| loss \d\.\d{4} \| lr \S+ \| \d+ samples/s$")
+        self.assertRegex(result.stdout, r"(?m)^Epoch 1 \| Window 20 \| loss \d\.\d{4} \| lr \S+ \| \d+ samples/s$")
         self.assertRegex(
             lines[-1], r"^done: 30 updates, 3840 samples in .* val_acc 0\.[5-9]\d{3} \| .*model\.safetensors$"
         )

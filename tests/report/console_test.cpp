@@ -84,8 +84,8 @@ TEST(Console, GoldenLine) {
   ConsoleSink sink(out.file(), {.log_interval = 20});
   for (int64_t i = 1; i <= 40; ++i) sink.window(row_of(i));
   EXPECT_EQ(out.text(),
-            "Epoch 1 | Batch 20 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n"
-            "Epoch 1 | Batch 40 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n");
+            "Epoch 1 | Window 20 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n"
+            "Epoch 1 | Window 40 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n");
 }
 
 // The rate is that of all windows since the last line: 128 in 1 s and 128 in 3 s are 64 a second.
@@ -110,8 +110,8 @@ TEST(Console, SkippedUpdatesAreVisibleInTheNextLine) {
     sink.window(row);
   }
   EXPECT_EQ(out.text(),
-            "Epoch 1 | Batch 4 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s | 2 skipped, 2 in all\n"
-            "Epoch 1 | Batch 8 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n");
+            "Epoch 1 | Window 4 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s | 2 skipped, 2 in all\n"
+            "Epoch 1 | Window 8 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n");
 }
 
 // Case D6: a NaN does not hide between two lines, and does not fill the screen either.
@@ -125,7 +125,7 @@ TEST(Console, CaseD6ALossThatIsNotFiniteIsShownAtOnce) {
     sink.window(row);
   }
   EXPECT_EQ(out.text(),
-            "Epoch 1 | Batch 5 | loss NaN | lr 2.00e-04 | 130000 samples/s | not finite: aten::addmm "
+            "Epoch 1 | Window 5 | loss NaN | lr 2.00e-04 | 130000 samples/s | not finite: aten::addmm "
             "(fc1.weight)\n");
 }
 
@@ -243,7 +243,7 @@ TEST(Console, EventsAndTheLastLineAreReworded) {
   sink.event({.update = 7, .event = Warning{"allow more than `max_time`"}});
   sink.window(row_of(20));
   sink.end({.update = 7});
-  EXPECT_THAT(out.text(), StartsWith("<warning: allow more than `max_time`>\nEpoch 1 | Batch 20"));
+  EXPECT_THAT(out.text(), StartsWith("<warning: allow more than `max_time`>\nEpoch 1 | Window 20"));
   EXPECT_THAT(out.text(), HasSubstr("\n<done: 7 updates, "));
   EXPECT_THAT(out.text(), EndsWith(">\n"));
 }
@@ -284,14 +284,14 @@ TEST(Console, BarAndLinesDoNotGarbleEachOther) {
   EXPECT_THAT(shown(out.text()), StartsWith(" 25% [=======>"));
   sink.window(row_of(2));
   EXPECT_THAT(shown(out.text()),
-              StartsWith("Epoch 1 | Batch 2 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n 25% ["));
+              StartsWith("Epoch 1 | Window 2 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n 25% ["));
   std::this_thread::sleep_for(std::chrono::milliseconds(110));
   sink.window(row_of(3));
   EXPECT_THAT(shown(out.text()), HasSubstr("samples/s\n 75% [====="));
   EXPECT_THAT(shown(out.text()), HasSubstr("3/4 | 0:00 left"));
   sink.end({.update = 4, .total_updates = 4, .samples = 512, .seconds = 1});
   EXPECT_EQ(shown(out.text()),
-            "Epoch 1 | Batch 2 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n"
+            "Epoch 1 | Window 2 | loss 0.6723 | lr 2.00e-04 | 130000 samples/s\n"
             "done: 4 updates, 512 samples in 1.0 s\n");
 }
 

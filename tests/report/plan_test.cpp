@@ -15,7 +15,7 @@ RunPlan reference_job() {
   return {.dataset = "fashion-mnist in /data",
           .train_samples = 60000,
           .eval_samples = 10000,
-          .eval_part = "test set",
+          .eval_part = "validation part of the training set",
           .model = "mlp 784-256-10",
           .num_parameters = 203530,
           .device = "cpu, 2 threads",
@@ -46,7 +46,7 @@ RunPlan reference_job() {
 TEST(Plan, Golden) {
   EXPECT_EQ(format_plan(reference_job()),
             "data        fashion-mnist in /data, 60,000 training samples\n"
-            "evaluation  10,000 samples, test set\n"
+            "evaluation  10,000 samples, validation part of the training set\n"
             "model       mlp 784-256-10, 203,530 parameters\n"
             "device      cpu, 2 threads\n"
             "precision   bf16: 2.1 x as fast as fp32\n"
@@ -82,7 +82,7 @@ TEST(Plan, LeavesOutWhatHasNoNameAndNoNumber) {
   EXPECT_THAT(text, HasSubstr("data        60,000 training samples\nevaluation  10,000 samples\n"
                               "model       203,530 parameters\n"));
   plan.eval_samples = 0;
-  plan.eval_part = "test set";
+  plan.eval_part = "validation part of the training set";
   plan.total_updates = 0;
   plan.ends = "when its time is over";
   text = format_plan(plan);

@@ -131,9 +131,11 @@ class Pages(unittest.TestCase):
             named = re.findall(r"(?:\*|, *\n? *)([A-Z]\w+)\.([A-Z]\w+)(?=[,*])", (SOURCE / page).read_text())
             self.assertEqual([".".join(name) for name in named if name not in tests], [], page)
 
-    def test_the_example_of_a_whole_program_is_short(self):
-        lines = (SOURCE / "examples/03_own_program.cpp").read_text().count("\n")
-        self.assertLessEqual(lines, 60)
+    def test_examples_are_short(self):
+        examples = sorted((SOURCE / "examples").glob("*.cpp"))
+        self.assertGreaterEqual(len(examples), 4)
+        for example in examples:
+            self.assertLessEqual(example.read_text().count("\n"), 60, example.name)
 
     def test_a_name_that_does_not_exist_is_refused(self):
         said = self.compile("#include <gradstep/base/version.h>\nconst auto text = gradstep::release();\n")

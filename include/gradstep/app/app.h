@@ -59,7 +59,7 @@ class DataRecipe {
   virtual ~DataRecipe() = default;
   /// Adds the options of the data set.
   virtual void flags(Flags& /*flags*/) {}
-  /// Loads one part of the data; null for kEval if there is no test set. Two threads may ask for the two
+  /// Loads one part of the data; null for kEval if there is none. Two threads may ask for the two
   /// parts at the same time. Throws DataError that says what to do.
   [[nodiscard]] virtual std::shared_ptr<const Dataset> load(Split part) = 0;
   /// The folder of the data, which the plan shows and runs record as data_dir. Empty: no folder.

@@ -17,23 +17,23 @@ namespace gradstep {
 
 /// What a run is going to do, known before its first update.
 struct RunPlan {
-  std::string dataset{};            ///< name and folder
-  int64_t train_samples = 0;        ///< of an epoch
-  int64_t eval_samples = 0;         ///< of an evaluation; 0: nothing is evaluated
-  std::string eval_part{};          ///< "test set" or "validation part of the training set"
-  std::string model{};              ///< "mlp 784-256-10"
-  int64_t num_parameters = 0;       ///< numbers in all parameters, frozen ones included
-  std::string device{};             ///< "cpu, 2 threads"
-  std::string precision{};          ///< "bf16"
-  std::string precision_reason{};   ///< why this precision: what the probe measured
-  int64_t world_size = 1;           ///< number of ranks
-  int64_t micro_batch = 0;          ///< samples of a full micro-batch
-  int64_t num_micro_batches = 0;    ///< of a full window, on rank 0
-  int64_t global_batch = 0;         ///< samples of an update over all ranks
-  int64_t windows_per_epoch = 0;    ///< the last one included
-  int64_t last_window_samples = 0;  ///< of the last window of an epoch
-  int64_t total_updates = 0;        ///< of the whole run; 0: no end
-  std::string ends{};               ///< "after 3 epochs", "after 500 updates"
+  std::string dataset{};                                ///< name and folder
+  int64_t train_samples = 0;                            ///< of an epoch
+  int64_t eval_samples = 0;                             ///< of an evaluation; 0: nothing is evaluated
+  std::string eval_part{};                              ///< "validation part of the training set"
+  std::string model{};                                  ///< "mlp 784-256-10"
+  int64_t num_parameters = 0;                           ///< numbers in all parameters, frozen ones included
+  std::string device{};                                 ///< "cpu, 2 threads"
+  std::string precision{};                              ///< "bf16"
+  std::string precision_reason{};                       ///< why this precision: what the probe measured
+  int64_t world_size = 1;                               ///< number of ranks
+  int64_t micro_batch = 0;                              ///< samples of a full micro-batch
+  int64_t num_micro_batches = 0;                        ///< of a full window, on rank 0
+  int64_t global_batch = 0;                             ///< samples of an update over all ranks
+  int64_t windows_per_epoch = 0;                        ///< the last one included
+  int64_t last_window_samples = 0;                      ///< of the last window of an epoch
+  int64_t total_updates = 0;                            ///< of the whole run; 0: no end
+  std::string ends{};                                   ///< "after 3 epochs", "after 500 updates"
   std::vector<std::pair<int64_t, double>> lr_points{};  ///< (update, learning rate) at up to five points
   std::string schedule{};                               ///< "cosine, 100 warm-up updates, peak 0.001, min 0"
   std::string optimizer{};                              ///< "adamw, betas 0.9 0.999, eps 1e-08"

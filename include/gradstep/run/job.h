@@ -60,7 +60,7 @@ struct TroublePolicy {
 /// Names for the plan. Empty ones are left out.
 struct JobNames {
   std::string dataset{};           ///< "mnist in data/mnist"
-  std::string eval_part{};         ///< "test set"
+  std::string eval_part{};         ///< "validation part of the training set"
   std::string model{};             ///< "mlp 784-256-10"
   std::string precision_reason{};  ///< why this precision
 };

@@ -117,7 +117,9 @@ class Engine {
   /// from a generator of your own. Puts the module into training mode. Waits for the device once, once more
   /// for the sum of the gradients if there are several ranks, once more then for a task with user state, and
   /// once more under fp16 if spikes are looked for. If gradients are not finite, only the scale and the
-  /// counts change; if the weight of the window is 0, only the counts. The report says so.
+  /// counts change; if the weight of the window is 0, only the counts. The report says so. A loop that waits
+  /// for a number of updates never ends on data of which every window has weight 0; Trainer refuses a whole
+  /// epoch of them.
   ///
   /// If memory runs out on a rank, all ranks halve the micro-batch, for good, and begin the window again. If
   /// half would not be less (one sample, or two under batch norm), or the task is not divisible, throws Error
