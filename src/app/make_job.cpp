@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/byte_count.h"
 #include "base/error_text.h"
 #include "base/machine.h"
 #include "base/out_of_memory.h"
@@ -48,6 +49,10 @@ JobLength length_of(const RunConfig& config) {
 double seconds_left(double max_time) {
   if (max_time == 0) return 0;
   return std::max(max_time - process_seconds(), std::numeric_limits<double>::min());
+}
+
+std::vector<ParamGroup> param_groups_of(const RunConfig& config) {
+  return config.param_groups == "none" ? std::vector<ParamGroup>{} : parse_param_groups(config.param_groups);
 }
 
 Reaction reaction(OnTrouble asked) {
@@ -150,6 +155,12 @@ std::optional<DatasetPair> split_off(const RunSettings& settings) {
   return split_validation(load_whole_train(settings), config.val_fraction, config.seed);
 }
 
+// Why the warm-up is as short as it is, if nobody asked for it.
+std::string warmup_reason(const RunConfig& config, int64_t warmup_steps) {
+  const bool gave_way = !config.warmup_steps && warmup_steps < config.warmup_steps_of(/*total_updates=*/0);
+  return gave_way ? "a tenth of the run" : "";
+}
+
 // The plan's words for the model: the recipe's own, or its name with its options.
 std::string model_text(const RunSettings& settings, const DatasetSpec& spec) {
   std::string text = settings.model().describe(spec);
@@ -187,7 +198,7 @@ ProcessOptions process_options(const RunConfig& config) {
           .deterministic = config.deterministic};
 }
 
-EngineOptions engine_options(const RunConfig& config) {
+EngineOptions engine_options(const RunConfig& config, int64_t total_updates) {
   return {.optimizer = {.kind = parse_optimizer_kind(config.opt),
                         .weight_decay = config.weight_decay,
                         .beta1 = config.beta1,
@@ -196,11 +207,11 @@ EngineOptions engine_options(const RunConfig& config) {
                         .momentum = config.momentum,
                         .nesterov = config.nesterov,
                         .decay_all = config.decay_all,
-                        .groups = parse_param_groups(config.param_groups)},
+                        .groups = param_groups_of(config)},
           .schedule = {.shape = parse_lr_shape(config.sched),
                        .peak = config.lr,
                        .min = config.min_lr,
-                       .warmup_steps = config.warmup_steps},
+                       .warmup_steps = config.warmup_steps_of(total_updates)},
           .micro_batch = config.batch_size,
           .clip_grad = config.clip_grad,
           .seed = config.seed,
@@ -210,10 +221,10 @@ EngineOptions engine_options(const RunConfig& config) {
 }
 
 void validate_engine(const RunConfig& config, int64_t total_updates) {
-  EngineOptions options = engine_options(config);
+  EngineOptions options = engine_options(config, total_updates);
   // While it is not known, it is long enough for the warm-up.
   options.schedule.total_steps =
-      total_updates > 0 ? total_updates : std::max<int64_t>(config.warmup_steps, 1);
+      total_updates > 0 ? total_updates : std::max<int64_t>(options.schedule.warmup_steps, 1);
   validate(options);
 }
 
@@ -265,14 +276,16 @@ double training_memory(const Job& job) {
   return gradients_and_saved * kFloatBytes * static_cast<double>(trained);
 }
 
-void check_memory(double needed_bytes, int64_t free_bytes) {
-  if (needed_bytes <= static_cast<double>(free_bytes)) return;
+void check_memory(double needed_bytes, int64_t free_bytes, int64_t limit_bytes) {
+  const bool is_limited = limit_bytes > 0 && limit_bytes < free_bytes;
+  if (needed_bytes <= static_cast<double>(is_limited ? limit_bytes : free_bytes)) return;
   constexpr double kMostBytes = 9e18;
   throw Error(ExitCode::kOutOfMemory,
               "out of memory: the run needs " +
-                  bytes_text(static_cast<int64_t>(std::min(needed_bytes, kMostBytes))) +
-                  " at the least, of which " + bytes_text(free_bytes) +
-                  " are free; lower --batch-size, --workers or the size of the model");
+                  bytes_text(static_cast<int64_t>(std::min(needed_bytes, kMostBytes))) + " at the least, " +
+                  (is_limited ? "and --memory-limit is " + bytes_text(limit_bytes) + "; raise it, or lower "
+                              : "of which " + bytes_text(free_bytes) + " are free; lower ") +
+                  "--batch-size, --workers or the size of the model");
 }
 
 PreparedJob make_job(const RunSettings& settings, const World& world, at::Device device,
@@ -285,13 +298,15 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.global_batch = config.global_batch(world.size());
   const Sampler sampler(train.size(), job.global_batch, config.seed);
   job.length = length_of(config);
-  validate_engine(config, run_length(job.length, sampler.windows_per_epoch()).total_updates);
+  const int64_t total_updates = run_length(job.length, sampler.windows_per_epoch()).total_updates;
+  validate_engine(config, total_updates);
   // What the memory cannot hold is refused before anything large is made.
   const int64_t free_bytes = free_memory_bytes();
   const double least = device.is_cpu() ? least_memory(config, settings.model().size(train.spec()), sampler,
                                                       train.spec(), world.size())
                                        : 0;
-  check_memory(least, free_bytes);
+  const int64_t limit_bytes = parse_byte_count(config.memory_limit).value_or(0);
+  check_memory(least, free_bytes, limit_bytes);
   job.task = build_task(settings, train.spec(), device);
 
   std::optional<Precision> precision;
@@ -308,7 +323,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 
-  job.engine = engine_options(config);
+  job.engine = engine_options(config, total_updates);
   job.engine.precision = choice.precision;
   job.num_workers = config.workers;
   job.eval = {.interval = config.eval_interval,
@@ -326,17 +341,20 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.names = {.dataset = config.dataset + (folder.empty() ? "" : " in " + folder),
                .eval_part = config.val_fraction > 0 ? eval_part_name(config) : "",
                .model = model_text(settings, train.spec()),
-               .precision_reason = choice.reason};
+               .precision_reason = choice.reason,
+               .warmup_reason = warmup_reason(config, job.engine.schedule.warmup_steps)};
   // The number of threads changes the bits, so the number in use is recorded, not "all cores".
   std::map<std::string, std::string> recorded = prepared.settled;
+  recorded["warmup_steps"] = std::to_string(job.engine.schedule.warmup_steps);
   recorded["threads"] = std::to_string(at::get_num_threads());
   // In one form, so that a resume does not take two texts of the same groups for two runs.
-  recorded["param_groups"] = to_string(job.engine.optimizer.groups);
+  if (const std::string groups = to_string(job.engine.optimizer.groups); !groups.empty())
+    recorded["param_groups"] = groups;
   job.settings = settings.texts(recorded);
   job.model_settings = model_settings(settings, train.spec());
   adjust(settings.model(), job);
   job.settings_are_complete = true;
-  if (device.is_cpu()) check_memory(least + training_memory(job), free_bytes);
+  if (device.is_cpu()) check_memory(least + training_memory(job), free_bytes, limit_bytes);
   if (!job.order && config.order == SampleOrder::kSequential) job.order = sequential_order(train.size());
   job.length.max_seconds = seconds_left(job.length.max_seconds);
   return prepared;

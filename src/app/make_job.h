@@ -32,7 +32,8 @@ struct PreparedJob {
 // What the command that was asked for passes to configure_process(), before it reads data.
 [[nodiscard]] ProcessOptions process_options(const RunConfig& config);
 // All but the precision, which is settled later, and the length of the schedule, which the trainer knows.
-[[nodiscard]] EngineOptions engine_options(const RunConfig& config);
+// total_updates: of the whole run, which a warm-up that nobody asked for follows; 0: not known.
+[[nodiscard]] EngineOptions engine_options(const RunConfig& config, int64_t total_updates);
 // Throws ConfigError for engine options that make no sense. total_updates: of the whole run; 0: not known.
 void validate_engine(const RunConfig& config, int64_t total_updates);
 // The data that the settings name: training part and evaluation part. Throws DataError.
@@ -53,8 +54,8 @@ void validate_engine(const RunConfig& config, int64_t total_updates);
 // What it takes besides, as the built model and its job say: gradients, moments and averages of the
 // parameters that train, and copies. The moments of an optimizer of one's own are not known, and not counted.
 [[nodiscard]] double training_memory(const Job& job);
-// Throws Error (out of memory) if that is more than there is. Linux would grant the memory, and kill the
-// process without a message when it is used.
-void check_memory(double needed_bytes, int64_t free_bytes);
+// Throws Error (out of memory) if that is more than there is, or more than `limit_bytes`, which the user gave
+// (0: none). Linux would grant the memory, and kill the process without a message when it is used.
+void check_memory(double needed_bytes, int64_t free_bytes, int64_t limit_bytes = 0);
 
 }  // namespace gradstep

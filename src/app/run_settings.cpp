@@ -283,8 +283,10 @@ std::string RunSettings::toml(const std::map<std::string, std::string>& settled)
     const Owned* const owned = chosen(known);
     // The two exclude each other, so the file has only the one in force.
     if (owned == nullptr || (key == "grad_accum_steps" && config.global_batch_size)) continue;
+    if (owned->flag.info.of_one_start) continue;
     const auto found = settled.find(key);
-    lines.emplace_back(owned->flag.info, found == settled.end() ? owned->flag.get() : found->second);
+    std::string text = found == settled.end() ? owned->flag.get() : found->second;
+    if (!text.empty()) lines.emplace_back(owned->flag.info, std::move(text));  // empty: not given
   }
   return config_toml(lines, program().name, std::string(version()), std::string(git_commit()));
 }

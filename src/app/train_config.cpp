@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "app/program.h"
 #include "base/nearest.h"
 #include "config/config_file.h"
+#include "config/path_text.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -42,6 +44,7 @@ FromEnvironment read_environment(const Environment& environment, std::vector<Fla
                                 did_you_mean(name, known));
       continue;
     }
+    if (text.empty()) throw ConfigError(name + " is empty; give it a value, or unset it");
     const FlagInfo& flag = *by_name[static_cast<size_t>(found - known.begin())].second;
     for (const GivenSetting& earlier : result.settings) {
       if (earlier.key != flag.key) continue;
@@ -69,7 +72,7 @@ std::vector<GivenSetting> collect(const GivenFlags& given, const FromEnvironment
     }
   }
   std::vector<GivenSetting> all;
-  if (config_path) all = read_config_file(*config_path, keys);
+  if (config_path) all = read_config_file(expand_path(*config_path).value_or(*config_path), keys);
   all.insert(all.end(), environment.settings.begin(), environment.settings.end());
   all.insert(all.end(), from_flags.begin(), from_flags.end());
   std::ranges::stable_partition(all, is_choice, &GivenSetting::key);
@@ -89,6 +92,32 @@ void refuse_both(const RunConfig& config, const std::vector<GivenSetting>& setti
                     " exclude each other; drop one of them (--global-batch-size none unsets it)");
 }
 
+// Flags that the other settings leave without effect.
+std::vector<std::string> without_effect(const GivenFlags& given, const RunConfig& config) {
+  const bool is_adamw = config.opt == "adamw";
+  const bool rolls_back =
+      config.on_nonfinite == OnTrouble::kRollBack || config.on_spike == OnTrouble::kRollBack;
+  struct Rule {
+    std::vector<std::string> keys;
+    bool has_effect;
+    std::string why;
+  };
+  const std::vector<Rule> rules{
+      {{"momentum", "nesterov"}, !is_adamw, "with --opt adamw"},
+      {{"beta1", "beta2", "eps"}, is_adamw, "with --opt " + config.opt},
+      {{"min_lr"}, config.sched != "constant", "with --sched constant"},
+      {{"spike_zscore", "spike_window"}, config.on_spike != OnTrouble::kOff, "without --on-spike"},
+      {{"max_rollbacks"}, rolls_back, "unless --on-nonfinite or --on-spike is rollback"}};
+  std::vector<std::string> warnings;
+  for (const auto& [key, text] : given) {
+    for (const Rule& rule : rules) {
+      if (!rule.has_effect && std::ranges::find(rule.keys, key) != rule.keys.end())
+        warnings.push_back(flag_spelling(key) + " has no effect " + rule.why);
+    }
+  }
+  return warnings;
+}
+
 }  // namespace
 
 Environment gradstep_environment() {
@@ -103,12 +132,14 @@ Environment gradstep_environment() {
 
 std::vector<std::string> resolve_train_settings(const GivenFlags& given, const Environment& environment,
                                                 RunSettings& settings) {
-  const FromEnvironment from_environment = read_environment(environment, settings.flags());
+  FromEnvironment from_environment = read_environment(environment, settings.flags());
   const std::vector<GivenSetting> all = collect(given, from_environment, settings.flags());
   for (const GivenSetting& each : all) settings.set(each.key, each.text, each.where);
   refuse_both(settings.config, all);
   settings.validate();
-  return from_environment.warnings;
+  std::vector<std::string> warnings = std::move(from_environment.warnings);
+  std::ranges::move(without_effect(given, settings.config), std::back_inserter(warnings));
+  return warnings;
 }
 
 }  // namespace gradstep

@@ -24,7 +24,9 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 }
 
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
+  constexpr size_t kMostLetters = 100;  // of any name
   std::string best;
+  if (name.size() > kMostLetters) return best;
   // A third of the letters may be wrong, and two in a short name.
   size_t limit = std::max<size_t>(2, name.size() / 3);
   for (const std::string& candidate : known) {

@@ -50,4 +50,12 @@ std::string to_utf8(std::string_view text) {
   return result;
 }
 
+std::string shortened(const std::string& text, size_t limit) {
+  if (text.size() <= limit) return text;
+  size_t end = limit;
+  const auto continues = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
+  while (end > 0 && continues(end)) --end;
+  return text.substr(0, end) + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
 }  // namespace gradstep

@@ -15,5 +15,8 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 [[nodiscard]] bool is_utf8(std::string_view text);
 // Each byte that belongs to no UTF-8 sequence becomes U+FFFD.
 [[nodiscard]] std::string to_utf8(std::string_view text);
+// A text of the user in a message: its beginning if it is longer than `limit` bytes, cut between characters,
+// with its size.
+[[nodiscard]] std::string shortened(const std::string& text, size_t limit = 100);
 
 }  // namespace gradstep

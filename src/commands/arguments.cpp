@@ -8,6 +8,7 @@
 
 #include "app/program.h"
 #include "base/nearest.h"
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -88,8 +89,11 @@ class Parser {
       const std::string& argument = arguments[i];
       const bool empty_value = argument.rfind("--", 0) == 0 && argument.back() == '=';
       const std::string name = empty_value ? argument.substr(0, argument.size() - 1) : argument;
-      if (!takes_value(name)) continue;
-      if (empty_value || i + 1 == arguments.size()) refuse(name + " needs a value", "");
+      if (!takes_value(name)) {
+        if (empty_value && is_known(name)) refuse(argument + " has no value: leave out the =, or give true or false", "");
+        continue;
+      }
+      if (empty_value || i + 1 == arguments.size() || arguments[i + 1].empty()) refuse(name + " needs a value", "");
       const std::string& value = arguments[i + 1];
       if (value.rfind("--", 0) == 0 && is_known(value.substr(0, value.find('=')))) {
         refuse(name + " needs a value, but " + value + " follows", "");
@@ -104,13 +108,13 @@ class Parser {
     if (extras.empty()) return;
     const auto is_flag = [](const std::string& text) { return text.size() > 1 && text[0] == '-'; };
     const auto flag = std::find_if(extras.begin(), extras.end(), is_flag);
-    if (flag == extras.end()) refuse("unexpected argument '" + extras.front() + "'", "");
+    if (flag == extras.end()) refuse("unexpected argument '" + shortened(extras.front()) + "'", "");
     const std::string name = flag->substr(0, flag->find('='));
     if (name.size() == 2) refuse("unknown flag " + name, "");
     // "-lr" is meant as "--lr".
     std::string hint = did_you_mean(name.rfind("--", 0) == 0 ? name : "-" + name, known_);
     if (hint.empty() && !command_.rest.empty()) hint = "; flags of train go after --.";
-    refuse("unknown flag " + name, hint);
+    refuse("unknown flag " + shortened(name), hint);
   }
 
   [[nodiscard]] bool takes_value(const std::string& name) const {

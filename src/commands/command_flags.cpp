@@ -40,7 +40,7 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
                     .help = "Samples that go through the model at once; the result hardly depends on it.",
                     .default_text = "0, chosen by the program"},
                    &EvalOptions::batch_size, {.min = 0, .max = 1'000'000'000}),
-      text_flag({.key = "predictions",
+      path_flag({.key = "predictions",
                  .group = kEval,
                  .metavar = "FILE.csv",
                  .help = "Write the prediction for each sample there.",
@@ -144,7 +144,7 @@ const std::vector<Flag<VerifyResumeOptions>>& verify_resume_flags() {
                    .help = "Kill the first part (SIGKILL) once its last checkpoint is there, instead of "
                            "letting it end."},
                   &VerifyResumeOptions::kill),
-      text_flag({.key = "output_dir",
+      path_flag({.key = "output_dir",
                  .group = kProof,
                  .short_name = 'o',
                  .metavar = "DIR",

@@ -20,7 +20,8 @@ namespace {
 std::string printable(const std::string& raw) {
   std::string text = to_utf8(raw);
   std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
+  constexpr size_t kMostBytes = 8192;  // two of the longest paths
+  return shortened(text, kMostBytes);
 }
 
 constexpr const char* kOutOfMemoryText =

@@ -10,6 +10,7 @@
 #include "app/program.h"
 #include "base/allocator.h"
 #include "base/nearest.h"
+#include "base/utf8.h"
 #include "commands/arguments.h"
 #include "commands/command_info.h"
 #include "commands/failure.h"
@@ -62,7 +63,7 @@ int print_version() {
     names += (names.empty() ? "" : ", ") + info.name;
   }
   const std::string hint = did_you_mean(word, known);
-  throw ConfigError((is_flag ? "unknown flag " : "unknown command ") + word +
+  throw ConfigError((is_flag ? "unknown flag " : "unknown command ") + shortened(word) +
                     (hint.empty() ? "; the commands are " + names : hint + " The commands are " + names));
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/nearest.h"
 #include "base/number_text.h"
+#include "base/utf8.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
@@ -123,7 +124,7 @@ std::string canonical_key(std::string key, const std::vector<FlagInfo>& flags, c
     known.insert(known.end(), flag.aliases.begin(), flag.aliases.end());
   }
   const std::string hint = did_you_mean(key, known);
-  throw ConfigError(where + ": unknown key " + key + (hint.empty() ? "; train --help lists the keys" : hint));
+  throw ConfigError(where + ": unknown key " + shortened(key) + (hint.empty() ? "; train --help lists the keys" : hint));
 }
 
 }  // namespace
@@ -152,6 +153,7 @@ std::vector<GivenSetting> read_config_file(const std::string& path, const std::v
     }
     if (text->find('\0') != std::string::npos)
       throw ConfigError(where + ": " + given + " holds a NUL character, which no setting may have");
+    if (text->empty()) throw ConfigError(where + ": " + given + " is empty; give it a value, or leave it out");
     for (const GivenSetting& earlier : settings) {
       if (earlier.key == key)
         throw ConfigError(where + ": " + given + " is given twice; see " + earlier.where);

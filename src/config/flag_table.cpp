@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace gradstep {
 bool in_range(int64_t value, const IntegerRange& range) { return value >= range.min && value <= range.max; }
 
@@ -56,7 +58,7 @@ std::string variable_spelling(const std::string& key) {
 }
 
 std::string complaint(const std::string& name, const std::string& text, const FlagInfo& info) {
-  return name + " '" + text + "': must be " + info.expects;
+  return name + " '" + shortened(text) + "': must be " + info.expects;
 }
 
 }  // namespace gradstep

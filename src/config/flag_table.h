@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/number_text.h"
+#include "config/path_text.h"
 #include "config/run_config.h"
 #include "gradstep/config/flags.h"
 
@@ -91,21 +92,21 @@ Flag<Config> integer_flag(FlagInfo info, int64_t Config::* field, IntegerRange r
       [range](int64_t value) { return in_range(value, range); });
 }
 
-// "none" or a whole number.
+// A whole number, or `absent`, which stands for no value.
 template <class Config>
-Flag<Config> optional_integer_flag(FlagInfo info, std::optional<int64_t> Config::* field,
-                                   IntegerRange range) {
+Flag<Config> optional_integer_flag(FlagInfo info, std::optional<int64_t> Config::* field, IntegerRange range,
+                                   const std::string& absent = "none") {
   using Value = std::optional<int64_t>;
   info.kind = ValueKind::kInteger;
-  info.expects = expectation(range) + ", or none";
+  info.expects = expectation(range) + ", or " + absent;
   return value_flag(
       std::move(info), field,
-      [](const std::string& text) -> std::optional<Value> {
-        if (text == "none") return Value{};
+      [absent](const std::string& text) -> std::optional<Value> {
+        if (text == absent) return Value{};
         const Value value = parse_integer(text);
         return value ? std::optional<Value>(value) : std::nullopt;
       },
-      [](const Value& value) { return value ? std::to_string(*value) : std::string("none"); },
+      [absent](const Value& value) { return value ? std::to_string(*value) : absent; },
       [range](const Value& value) { return !value || in_range(*value, range); });
 }
 
@@ -138,6 +139,15 @@ Flag<Config> text_flag(FlagInfo info, std::string Config::* field, std::string e
 template <class Config>
 Flag<Config> text_flag(FlagInfo info, std::string Config::* field) {
   return text_flag(std::move(info), field, "text", [](const std::string&) { return true; });
+}
+
+// The path of a file or folder; empty: none.
+template <class Config>
+Flag<Config> path_flag(FlagInfo info, std::string Config::* field) {
+  info.expects = kPathExpectation;
+  return value_flag(
+      std::move(info), field, expand_path, [](const std::string& value) { return value; },
+      [](const std::string&) { return true; });
 }
 
 template <class Value>

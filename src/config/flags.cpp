@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "config/flag_table.h"
+#include "config/path_text.h"
 
 namespace gradstep {
 namespace {
@@ -75,6 +76,15 @@ Flags::Entry& Flags::Entry::choices(std::vector<std::string> texts) {
   narrow(flag_, std::move(expects), [texts = std::move(texts)](const std::string& text) {
     return std::ranges::find(texts, text) != texts.end();
   });
+  return *this;
+}
+
+Flags::Entry& Flags::Entry::path() {
+  flag_.info.expects = kPathExpectation;
+  flag_.set = [before = flag_.set](const std::string& text) {
+    const std::optional<std::string> path = expand_path(text);
+    return path && before(*path);
+  };
   return *this;
 }
 

@@ -87,20 +87,22 @@ void add_trouble_flags(TrainFlags& flags) {
 }
 
 void add_checkpoint_flags(TrainFlags& flags) {
-  flags.push_back(text_flag(
+  flags.push_back(path_flag(
       {.key = "resume",
        .on_resume = OnResume::kNotCompared,
        .group = kCheckpoints,
        .metavar = "WHAT",
        .help = "Go on from a checkpoint: auto (the newest one in --output-dir, or a new run if "
-               "it has none), none, or the path of a checkpoint or of a run."},
-      &RunConfig::resume, "auto, none or a path", [](const std::string& text) { return !text.empty(); }));
+               "it has none), none, or the path of a checkpoint or of a run.",
+       .of_one_start = true},
+      &RunConfig::resume));
   flags.push_back(
       switch_flag({.key = "accept_drift",
                    .on_resume = OnResume::kNotCompared,
                    .group = kCheckpoints,
                    .help = "Go on although data, seed, batch, model, length or schedule differ from the "
-                           "checkpoint's."},
+                           "checkpoint's.",
+                   .of_one_start = true},
                   &RunConfig::accept_drift));
   flags.push_back(
       interval_flag({.key = "save_interval",
@@ -141,7 +143,8 @@ void add_checkpoint_flags(TrainFlags& flags) {
                      .on_resume = OnResume::kNotCompared,
                      .group = kCheckpoints,
                      .metavar = "TIME",
-                     .help = "Save and leave within this time from the start of the program: 30s, 90m, 3h."},
+                     .help = "Save and leave within this time from the start of the program: 30s, 90m, 3h.",
+                     .of_one_start = true},
                     &RunConfig::max_time));
   flags.push_back(
       duration_flag({.key = "grace",
@@ -157,7 +160,8 @@ void add_checkpoint_flags(TrainFlags& flags) {
                              .group = kCheckpoints,
                              .metavar = "N",
                              .help = "Save and leave after N updates of this start; the schedule stays "
-                                     "that of the whole run."},
+                                     "that of the whole run.",
+                             .of_one_start = true},
                             &RunConfig::stop_after, kCount));
 }
 

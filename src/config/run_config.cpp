@@ -2,6 +2,8 @@
 // no torch
 #include "config/run_config.h"
 
+#include <algorithm>
+
 #include "base/number_text.h"
 #include "base/utf8.h"
 #include "config/flag_table.h"
@@ -10,6 +12,9 @@
 namespace gradstep {
 namespace {
 
+constexpr int64_t kWarmupSteps = 100;
+constexpr int64_t kMostSamples = int64_t{1} << 31;  // of an update, which checkpoints can hold
+
 void reject(const std::string& message) { throw ConfigError(message); }
 
 void check_length(const RunConfig& config) {
@@ -17,6 +22,19 @@ void check_length(const RunConfig& config) {
     reject("--max-time alone says no length for --sched " + config.sched +
            " to end at; give --epochs or --max-steps too, or --sched constant");
   }
+}
+
+void check_batch(const RunConfig& config) {
+  const int64_t samples = config.global_batch(/*world_size=*/1);
+  if (samples <= kMostSamples) return;
+  reject("--batch-size " + std::to_string(config.batch_size) + " x --grad-accum-steps " +
+         std::to_string(config.grad_accum_steps) + " is " + std::to_string(samples) +
+         " samples an update; give at most " + std::to_string(kMostSamples));
+}
+
+void check_spikes(const RunConfig& config) {
+  if (config.on_spike != OnTrouble::kOff && config.spike_zscore == 0)
+    reject("--spike-zscore 0: finds no spike, which --on-spike asks for; give a number above 0, or --on-spike off");
 }
 
 void check_resume(const RunConfig& config) {
@@ -47,11 +65,18 @@ std::string toml_value(ValueKind kind, const std::string& text) {
 
 }  // namespace
 
+int64_t RunConfig::warmup_steps_of(int64_t total_updates) const {
+  if (warmup_steps) return *warmup_steps;
+  return total_updates > 0 ? std::min(kWarmupSteps, total_updates / 10) : kWarmupSteps;
+}
+
 void validate(const RunConfig& config) {
   for (const Flag<RunConfig>& flag : train_flags()) {
     if (!flag.valid(config)) reject(complaint(flag_spelling(flag.info.key), flag.get(config), flag.info));
   }
   check_length(config);
+  check_batch(config);
+  check_spikes(config);
   check_resume(config);
   if (config.early_stop_patience > 0 && config.eval_interval.value == 0) {
     reject("--early-stop-patience " + std::to_string(config.early_stop_patience) +

@@ -44,9 +44,9 @@ struct RunConfig {
   double momentum = 0.9;
   bool nesterov = false;
   bool decay_all = false;
-  std::string param_groups{};    // as parse_param_groups reads it
+  std::string param_groups = "none";  // none, or as parse_param_groups reads it
   std::string sched = "cosine";  // cosine, linear, constant
-  int64_t warmup_steps = 100;    // updates
+  std::optional<int64_t> warmup_steps{};  // updates; none: chosen by the length
   double clip_grad = 0;          // 0: off
   double ema = 0;                // decay of the moving average of the parameters; 0: off
   // Numbers that go wrong
@@ -86,6 +86,8 @@ struct RunConfig {
   [[nodiscard]] int64_t global_batch(int64_t world_size) const {
     return global_batch_size ? *global_batch_size : batch_size * grad_accum_steps * world_size;
   }
+  // The warm-up asked for; else 100 updates, or a tenth of a shorter run. total_updates: 0 is not known.
+  [[nodiscard]] int64_t warmup_steps_of(int64_t total_updates) const;
   bool operator==(const RunConfig&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include "config/train_flags.h"
 
 #include "base/byte_count.h"
+#include "base/seed.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/optimizer.h"
 #include "report/report_to.h"
@@ -18,10 +19,10 @@ constexpr char kOutput[] = "Output";
 
 Flag<RunConfig> seed_flag(FlagInfo info) {
   info.kind = ValueKind::kInteger;
-  info.expects = "a whole number from 0 to 18446744073709551615";
+  info.expects = "a whole number from 0 to " + std::to_string(kMaxSeed);
   return value_flag(
       std::move(info), &RunConfig::seed, parse_unsigned, [](uint64_t value) { return std::to_string(value); },
-      [](uint64_t) { return true; });
+      [](uint64_t value) { return value <= kMaxSeed; });
 }
 
 Flag<RunConfig> device_flag(FlagInfo info) {
@@ -92,6 +93,7 @@ void add_length(TrainFlags& flags) {
 }
 
 bool are_param_groups(const std::string& text) {
+  if (text == "none") return true;
   try {
     (void)parse_param_groups(text);
     return true;
@@ -134,8 +136,9 @@ void add_optimizer(TrainFlags& flags) {
            "Parameters that train differently, by pattern of their names: "
            "'embed.*:lr=0.1,wd=0; head.*:frozen'. The first pattern that matches holds; lr is a factor, wd "
            "a weight decay.",
-       .default_text = "no groups"},
-      &RunConfig::param_groups, "groups such as 'embed.*:lr=0.1,wd=0; head.*:frozen'", are_param_groups));
+       .default_text = "none"},
+      &RunConfig::param_groups, "none, or groups such as 'embed.*:lr=0.1,wd=0; head.*:frozen'",
+      are_param_groups));
   flags.push_back(real_flag({.key = "beta1",
                              .on_resume = OnResume::kWarned,
                              .group = kOptimizer,
@@ -191,11 +194,13 @@ void add_schedule(TrainFlags& flags) {
                                .metavar = "NAME",
                                .help = "Learning rate after the warm-up: cosine, linear or constant."},
                               &RunConfig::sched, {"cosine", "linear", "constant"}));
-  flags.push_back(integer_flag({.key = "warmup_steps",
-                                .group = kSchedule,
-                                .metavar = "N",
-                                .help = "Updates over which the learning rate rises to its peak; 0: none."},
-                               &RunConfig::warmup_steps, kCountOrZero));
+  flags.push_back(optional_integer_flag(
+      {.key = "warmup_steps",
+       .group = kSchedule,
+       .metavar = "N",
+       .help = "Updates over which the learning rate rises to its peak; 0: none.",
+       .default_text = "auto, 100 or a tenth of the run, whichever is less"},
+      &RunConfig::warmup_steps, kCountOrZero, "auto"));
   flags.push_back(real_flag({.key = "min_lr",
                              .group = kSchedule,
                              .metavar = "X",
@@ -251,7 +256,7 @@ void add_machine(TrainFlags& flags) {
 }
 
 void add_output(TrainFlags& flags) {
-  flags.push_back(text_flag({.key = "output_dir",
+  flags.push_back(path_flag({.key = "output_dir",
                              .on_resume = OnResume::kFree,
                              .group = kOutput,
                              .short_name = 'o',
@@ -295,7 +300,8 @@ void add_output(TrainFlags& flags) {
   flags.push_back(switch_flag({.key = "dry_run",
                                .on_resume = OnResume::kNotCompared,
                                .group = kOutput,
-                               .help = "Print the plan of the run and stop."},
+                               .help = "Print the plan of the run and stop.",
+                               .of_one_start = true},
                               &RunConfig::dry_run));
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/seed.h"
 #include "data/permutation.h"
 #include "gradstep/base/error.h"
 #include "io/hash.h"
@@ -177,6 +178,7 @@ DatasetPair split_validation(const std::shared_ptr<const Dataset>& train, double
     throw ConfigError("`val_fraction`: expected a number between 0 and 1, both excluded, found " +
                       std::to_string(fraction));
   }
+  check_seed(seed);
   if (!train) throw ConfigError("split_validation: there is no data set to split; give one");
   const int64_t size = train->size();
   if (size < 2) {

@@ -23,6 +23,7 @@ void NamedData::flags(Flags& flags) {
   flags.add("data_dir", data_dir_, "Folder with the files of the data set.")
       .alias("data_path")
       .metavar("DIR")
+      .path()
       .default_text("the Debian package's folder for fashion-mnist, else data/<name>")
       .on_resume(OnResume::kFree);
 }

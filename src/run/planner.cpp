@@ -30,10 +30,12 @@ std::string describe_end(const JobLength& length) {
                        : "after " + updates;
 }
 
-std::string describe_schedule(const LrSchedule& schedule) {
+std::string describe_schedule(const LrSchedule& schedule, const std::string& warmup_reason) {
   if (schedule.function) return "a function of the program";
   std::string text = to_string(schedule.shape) + ", " + std::to_string(schedule.warmup_steps) +
-                     " warm-up updates, peak " + shortest(schedule.peak);
+                     (schedule.warmup_steps == 1 ? " warm-up update" : " warm-up updates") +
+                     (warmup_reason.empty() ? "" : " (" + warmup_reason + ")") + ", peak " +
+                     shortest(schedule.peak);
   return schedule.shape == LrShape::kConstant ? text : text + ", min " + shortest(schedule.min);
 }
 
@@ -145,7 +147,7 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   plan.num_micro_batches = static_cast<int64_t>(micro_batches(on_this_rank, plan.micro_batch, false).size());
   plan.total_updates = length.total_updates;
   plan.ends = describe_end(job.length);
-  plan.schedule = describe_schedule(job.engine.schedule);
+  plan.schedule = describe_schedule(job.engine.schedule, job.names.warmup_reason);
   plan.optimizer = describe_optimizer(job.engine);
   plan.weight_decay = job.engine.optimizer.weight_decay;
   const int64_t warmup_steps = job.engine.schedule.warmup_steps;

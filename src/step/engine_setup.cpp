@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/is_within.h"
+#include "base/seed.h"
 #include "gradstep/base/error.h"
 #include "step/param_groups.h"
 
@@ -45,6 +46,7 @@ void validate(const EngineOptions& options) {
   };
   validate(options.optimizer);
   validate(options.schedule);
+  check_seed(options.seed);
   require(is_within(options.precision, Precision::kFp32, Precision::kFp16),
           "precision must be Precision::kFp32, kBf16 or kFp16");
   require(options.micro_batch >= 1, "the micro-batch must be 1 sample or more");

@@ -91,7 +91,7 @@ TEST(EngineOptionsOf, EverySettingArrives) {
   config.on_spike = OnTrouble::kSkip;
   config.spike_zscore = 4.5;
   config.spike_window = 17;
-  const EngineOptions options = engine_options(config);
+  const EngineOptions options = engine_options(config, 0);
   EXPECT_EQ(options.optimizer.kind, OptimizerKind::kSgd);
   EXPECT_EQ(options.optimizer.weight_decay, 0.125);
   EXPECT_EQ(options.optimizer.beta1, 0.5);
@@ -112,8 +112,8 @@ TEST(EngineOptionsOf, EverySettingArrives) {
   EXPECT_EQ(options.ema_decay, 0.875);
   EXPECT_EQ(options.spikes.z_score, 4.5);
   EXPECT_EQ(options.spikes.window, 17);
-  EXPECT_EQ(engine_options({}).optimizer.kind, OptimizerKind::kAdamW);
-  EXPECT_EQ(engine_options({}).spikes.z_score, 0);  // --on-spike off
+  EXPECT_EQ(engine_options({}, 0).optimizer.kind, OptimizerKind::kAdamW);
+  EXPECT_EQ(engine_options({}, 0).spikes.z_score, 0);  // --on-spike off
 }
 
 // A recipe whose data are missing, which its author has not said.

@@ -146,14 +146,14 @@ TEST(RunSettings, WriteValuesAsToml) {
   settings.set("data_dir", "a\"b\\c\n", "");
   settings.config.max_steps = 5;
   settings.config.lr = 1;
-  settings.config.seed = std::numeric_limits<uint64_t>::max();
+  settings.config.seed = kMaxSeed;
   const std::string text = settings.toml({});
   EXPECT_THAT(text, HasSubstr("data_dir = \"a\\\"b\\\\c\\u000A\"\n"));
   EXPECT_THAT(text, HasSubstr("max_steps = 5\n"));
   EXPECT_THAT(text, HasSubstr("epochs = \"none\"\n"));
   EXPECT_THAT(text, HasSubstr("lr = 1.0\n"));
   EXPECT_THAT(text, HasSubstr("nesterov = false\n"));
-  EXPECT_THAT(text, HasSubstr("seed = \"18446744073709551615\"\n"));
+  EXPECT_THAT(text, HasSubstr("seed = 4294967295\n"));
 }
 
 TEST(RunSettings, TomlHoldsOneOfTheTwoThatExcludeEachOther) {

@@ -108,7 +108,7 @@ TEST_F(TrainSettingsTest, ALengthThatIsNotGivenStaysOpen) {
 TEST_F(TrainSettingsTest, TheResolvedFileReadsBackToTheSameSettings) {
   const std::vector<Words> jobs{{},
                                 {"--global-batch-size", "96", "--lr", "0.1", "--opt", "sgd", "--nesterov",
-                                 "--seed", "18446744073709551615"},
+                                 "--seed", "4294967295"},
                                 {"--max-steps", "300", "--min-lr", "1e-5", "--eval-interval", "90s",
                                  "--data-dir", "a \"b\" \\ \xC3\xA9\n\x01"},
                                 {"--epochs", "3", "--eps", "1e-12", "--clip-grad", "1", "--quiet", "--device",

@@ -151,7 +151,7 @@ class Codes(ProgramTest):
             ("--dropout", "1"),
             ("--precision", "FP32"),
             ("--sched", ""),
-            ("--seed", "18446744073709551616"),
+            ("--seed", "4294967296"),
             ("--eval-interval", "1.5ep"),
             ("--device", "cuda:-1"),
             ("--dataset", "../mnist"),
@@ -172,7 +172,7 @@ class Codes(ProgramTest):
     def test_large_values_that_are_allowed(self):
         for i, extra in enumerate(
             (
-                ["--seed", 18446744073709551615],
+                ["--seed", 4294967295],
                 ["-b", 1_000_000_000],
                 ["--grad-accum-steps", 500_000_000],
                 ["-j", 64],
@@ -185,10 +185,6 @@ class Codes(ProgramTest):
         ):
             with self.subTest(extra=extra):
                 self.done(run(*self.small("--epochs", 1, *extra, name=f"run{i}")))
-
-    def test_r1_a_window_that_no_checkpoint_can_hold_is_refused(self):
-        result = run(*self.small("--grad-accum-steps", 1_000_000_000, "--stop-after", 1))
-        self.check_refusal(result, 2, "global_batch", "2^31")
 
     def test_parameters_that_are_not_finite_are_a_divergence(self):
         # A learning rate that is infinite in fp32: the gradients were finite, the parameters are not.

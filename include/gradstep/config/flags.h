@@ -31,7 +31,8 @@ struct FlagInfo {
   std::vector<std::string> aliases{};       ///< other keys: "learning_rate"
   std::string default_text{};               ///< shown as the default; empty: the value at the start
   ValueKind kind = ValueKind::kText;        ///< what it takes
-  std::string expects{};  ///< "a whole number of at least 1": follows "must be" in error lines
+  std::string expects{};      ///< "a whole number of at least 1": follows "must be" in error lines
+  bool of_one_start = false;  ///< it belongs to one start, so that the config.toml of a run leaves it out
 
   /// True if the flag takes no value.
   [[nodiscard]] bool is_switch() const { return kind == ValueKind::kSwitch; }
@@ -64,6 +65,9 @@ class Flags {
     Entry& group(std::string heading);
     /// Another key for the same value.
     Entry& alias(std::string key);
+    /// For texts: the text is the path of a file or folder. A ~ at its start is the home folder, also where no
+    /// shell replaces it. A part that begins with $ is refused, unless a file of that name is there.
+    Entry& path();
     /// What the help calls the value: "FILE".
     Entry& metavar(std::string name);
     /// What the help shows as the default if the value says little, such as "" for a folder that is looked

@@ -130,7 +130,7 @@ struct DatasetPair {
 /// Splits `fraction` of `train` off as the evaluation part. At least one sample stays on either side, and
 /// both parts keep the order of `train`. With n = round(fraction * size) the evaluation part is made of the
 /// samples torch.randperm(size, generator = manual_seed(seed))[:n]. Throws ConfigError for a fraction outside
-/// (0, 1), and for fewer than two samples.
+/// (0, 1), for fewer than two samples, and for a seed above 2^32 - 1.
 [[nodiscard]] DatasetPair split_validation(const std::shared_ptr<const Dataset>& train, double fraction,
                                            uint64_t seed);
 

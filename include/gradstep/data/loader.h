@@ -28,7 +28,8 @@ struct Range {
 /// may call it at once.
 using EpochOrder = std::function<at::Tensor(int64_t epoch)>;
 
-/// torch.randperm(num_samples, generator = manual_seed(seed + epoch)), bit for bit.
+/// torch.randperm(num_samples, generator = manual_seed(seed + epoch)), bit for bit. Throws ConfigError for a
+/// seed above 2^32 - 1, since LibTorch's generator for the CPU takes 32 bits.
 [[nodiscard]] EpochOrder shuffled_order(int64_t num_samples, uint64_t seed);
 /// 0, 1, 2, ... in every epoch.
 [[nodiscard]] EpochOrder sequential_order(int64_t num_samples);

@@ -63,6 +63,7 @@ struct JobNames {
   std::string eval_part{};         ///< "validation part of the training set"
   std::string model{};             ///< "mlp 784-256-10"
   std::string precision_reason{};  ///< why this precision
+  std::string warmup_reason{};     ///< why so many warm-up updates
 };
 
 /// What a training run is: task, data, options, length and policies as one value. Trainer runs it.

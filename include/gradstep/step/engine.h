@@ -59,7 +59,7 @@ struct EngineOptions {
   int64_t micro_batch = 32;
   double clip_grad = 0;             ///< largest global norm, as torch.nn.utils.clip_grad_norm_; 0: no clip
   int64_t max_skips_in_a_row = 20;  ///< after so many StepReport::diverged is true
-  uint64_t seed = 0;                ///< of the random numbers in forward passes, such as dropout
+  uint64_t seed = 0;                ///< of the random numbers in forward passes; 0 to 2^32 - 1
   double ema_decay = 0;             ///< of a moving average of the parameters; 0: no average
   SpikeOptions spikes{};            ///< a window whose loss or gradient norm is a spike is skipped
 };
