@@ -7,6 +7,7 @@
 
 #include "checkpoint/checkpoint_files.h"
 #include "gradstep/base/error.h"
+#include "io/read_file.h"
 #include "report/row_json.h"
 #include "run/of_run.h"
 
@@ -20,7 +21,9 @@ bool is_path(const std::string& resume) { return resume != "none" && resume != "
 // Whether the run ended without an error; then it had a checkpoint.
 bool has_ended(const std::string& output_dir) {
   constexpr std::streamoff kMaxRowBytes = 64 * 1024;
-  std::ifstream rows(output_dir + "/metrics.jsonl", std::ios::binary | std::ios::ate);
+  const std::string path = output_dir + "/metrics.jsonl";
+  if (!fs::is_regular_file(status_of(path))) return false;  // a pipe would hold us
+  std::ifstream rows(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = rows.tellg();
   if (!rows || size <= 0) return false;
   rows.seekg(std::max<std::streamoff>(0, size - kMaxRowBytes));

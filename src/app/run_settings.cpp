@@ -46,7 +46,7 @@ bool is_shape_key(const std::string& key) {
 // the keys under which files name the recipes, which a program without a choice has as no flags, and those
 // under which they describe model and data.
 bool is_reserved(const std::string& name) {
-  return contains({"help", "predictions", "json"}, name) || is_choice(name) || is_shape_key(name) ||
+  return contains({"help", "predictions", "force", "json"}, name) || is_choice(name) || is_shape_key(name) ||
          is_file_key(name) || contains(names_of(config_flag()), name);
 }
 

@@ -37,6 +37,15 @@ std::string readable(std::string state) {
   return state;
 }
 
+// A resume would begin the data again.
+void require_position(const TrainState& state) {
+  const bool is_first = state.next.epoch == 0 && state.next.index == 0 && state.next.number == 0;
+  if (!is_first || state.engine.counters.windows == 0) return;
+  throw CheckpointError("the state is of window " + std::to_string(state.engine.counters.windows) +
+                        ", but its next window is the very first: set TrainState::next to Loader::position(), or "
+                        "count your own windows in it");
+}
+
 // What goes into the folder, manifest excepted, in memory.
 class Contents {
  public:
@@ -183,6 +192,7 @@ uint64_t checkpoint_bytes(const TrainState& state) {
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state) {
   const int64_t update = state.engine.counters.updates;
   require_finite(state);
+  require_position(state);
   check_user_state(state.user);
   const Contents contents(state);
   try {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <system_error>
 
@@ -43,6 +44,24 @@ std::optional<std::string> name_before_move(const std::string& name) {
 }
 
 std::string checkpoints_dir(const std::string& output_dir) { return output_dir + "/checkpoints"; }
+
+bool is_name_of_run(const std::string& name) {
+  constexpr std::array<std::string_view, 8> kNames{
+      "metrics.jsonl",     "config.toml",           "checkpoints",      "tensorboard",
+      "model.safetensors", "model-ema.safetensors", "best.safetensors", "best-ema.safetensors"};
+  const bool is_rows = name.starts_with("metrics-") && name.ends_with(".jsonl");
+  const bool is_box = name.starts_with("blackbox-") && name.ends_with(".safetensors");
+  return is_rows || is_box || std::ranges::find(kNames, name) != kNames.end();
+}
+
+bool is_file_of_run(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::path file = std::filesystem::weakly_canonical(path, ignored);
+  const std::filesystem::path folder = file.parent_path();
+  const auto is_there = [&](const char* name) { return std::filesystem::exists(folder / name, ignored); };
+  if (is_there(kManifestName)) return true;
+  return is_name_of_run(file.filename().string()) && (is_there("metrics.jsonl") || is_there("checkpoints"));
+}
 
 std::string checkpoint_name(int64_t update) {
   const std::string digits = std::to_string(update);

@@ -17,6 +17,11 @@ inline constexpr char kEmaFile[] = "ema.safetensors";
 inline constexpr char kUserFile[] = "user.safetensors";
 inline constexpr char kStateFile[] = "state.json";
 
+// Whether a file or folder of this name in an output folder is one that runs write. The lock is none.
+[[nodiscard]] bool is_name_of_run(const std::string& name);
+// Whether the path leads, over links too, to a file of a run or of a checkpoint.
+[[nodiscard]] bool is_file_of_run(const std::filesystem::path& path);
+
 // ".tmp-step-00000120-4711": being written by that process. ".old-step-00000120-4711": moved aside while
 // another of the same name is put in its place.
 [[nodiscard]] std::string temporary_name(const std::string& checkpoint_name);

@@ -21,6 +21,7 @@
 #include "checkpoint/disk_room.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/leftover.h"
+#include "checkpoint/output_lock.h"
 #include "checkpoint/staging.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
@@ -90,7 +91,7 @@ class SignalsBlocked {
 class Checkpointer::Impl {
  public:
   Impl(FileSystem& file_system, CheckpointerOptions options)
-      : file_system_(file_system), options_(std::move(options)) {
+      : file_system_(file_system), options_(std::move(options)), owner_(lock_text(options_.output_dir)) {
     tidy();
     const SignalsBlocked blocked;
     worker_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
@@ -212,7 +213,16 @@ class Checkpointer::Impl {
     return outcome;
   }
 
+  // The folder may have been moved away, and another run begun in its place.
+  void require_own_folder() const {
+    if (owner_ == lock_text(options_.output_dir)) return;
+    throw CheckpointError(options_.output_dir +
+                          ": is not the folder any more that this run began in: it was moved or removed while the "
+                          "run went on; move it back, or go on from it with `resume`");
+  }
+
   uint64_t write(const TrainState& state, const Job& job) {
+    require_own_folder();
     // Before an export: write_checkpoint looks for itself.
     if (job.request.best || job.request.export_model) require_finite(state);
     SaveBytes bytes = save_bytes(state);
@@ -250,7 +260,12 @@ class Checkpointer::Impl {
     try {
       for (const int64_t update : retention(list_checkpoints(options_.output_dir), options_.keep, best)) {
         if (update == state.engine.counters.updates) continue;
-        file_system_.remove_all(checkpoints_dir(options_.output_dir) + "/" + checkpoint_name(update));
+        // Renamed first, so that what is named step-* is whole if this is killed.
+        const std::string parent = checkpoints_dir(options_.output_dir) + "/";
+        const std::string doomed = parent + temporary_name(checkpoint_name(update));
+        file_system_.remove_all(doomed);
+        file_system_.rename(parent + checkpoint_name(update), doomed);
+        file_system_.remove_all(doomed);
       }
     } catch (const std::exception&) {
     }
@@ -258,6 +273,7 @@ class Checkpointer::Impl {
 
   FileSystem& file_system_;
   const CheckpointerOptions options_;
+  const std::string owner_;  // the folder's lock, as it was
 
   // Of save() while there is no job, else of the thread.
   Staging staging_;

@@ -7,32 +7,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
+#include <random>
 #include <system_error>
 
 #include "base/machine.h"
-#include "checkpoint/leftover.h"
+#include "checkpoint/checkpoint_files.h"
+#include "checkpoint/output_lock.h"
 #include "gradstep/base/error.h"
 #include "gradstep/io/file_system.h"
+#include "io/read_file.h"
 
 namespace gradstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A name of our own: the file is removed in the end, and a ".lock" may be somebody else's.
-constexpr const char* kLockName = ".gradstep.lock";
+std::string owner_of(const std::string& dir) {
+  const std::string text = lock_text(dir);
+  return text.empty() ? "another process" : text.substr(0, text.find('\n'));
+}
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line.empty() ? "another process" : line;
+std::string text_of(int fd) {
+  std::array<char, 512> text{};
+  const ssize_t size = pread(fd, text.data(), text.size(), 0);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
 }
 
 // Whether the locked file is still the one at `path`: its last owner may have removed it in between.
@@ -43,9 +47,11 @@ bool is_current(int fd, const std::string& path) {
          ours.st_dev == current.st_dev;
 }
 
-int lock(const std::string& dir) {
+// Returns the descriptor of the locked file. Sets `warning` if the disk knows no locks.
+int lock(const std::string& dir, std::string& warning) {
   const std::string path = dir + "/" + kLockName;
-  for (;;) {
+  constexpr int kMaxTries = 100;
+  for (int i = 0; i < kMaxTries; ++i) {
     // The file is written into, so a link to another one is not followed.
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {
@@ -54,23 +60,24 @@ int lock(const std::string& dir) {
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
-      if (error != EWOULDBLOCK) {
-        close(fd);
-        throw ConfigError("`output_dir` " + dir + ": cannot be locked: " + std::strerror(error) +
-                          "; choose another disk");
+      if (error != EWOULDBLOCK) {  // a network disk without locks
+        warning = "`output_dir` " + dir + ": its disk cannot lock files (" + std::strerror(error) +
+                  "); see to it that no other process writes there";
+        return fd;
       }
-      const std::string owner = first_line(path);
       close(fd);
-      throw ConfigError("`output_dir` " + dir + ": in use by " + owner +
+      throw ConfigError("`output_dir` " + dir + ": in use by " + owner_of(dir) +
                         "; wait for it or choose another folder");
     }
     if (is_current(fd, path)) return fd;
     close(fd);
   }
+  throw ConfigError("`output_dir` " + dir + ": its lock " + path +
+                    " is another file each time it is looked at; choose another disk");
 }
 
+// Only what a run would overwrite, or mix with, is in its way.
 void check_content(const std::string& dir, OutputDir::Use use) {
-  bool foreign = false;
   bool run = false;
   std::error_code error;
   const fs::directory_iterator entries(dir, error);
@@ -78,17 +85,12 @@ void check_content(const std::string& dir, OutputDir::Use use) {
     throw ConfigError("`output_dir` " + dir + ": cannot be read: " + error.message() + "; choose another");
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
-    run = run || name == "metrics.jsonl" || name == "config.toml" || name == "model.safetensors" ||
-          name == "checkpoints";
-    foreign = foreign || (name != kLockName && !is_leftover(name));
+    run = run || is_name_of_run(name);
   }
   if (run && use == OutputDir::Use::kNew) {
     throw ConfigError("`output_dir` " + dir +
                       ": holds a run already; go on with it by `resume` auto, or choose another folder");
   }
-  if (foreign && !run)
-    throw ConfigError("`output_dir` " + dir +
-                      ": holds files that are not of a run; choose an empty or new folder");
 }
 
 // Makes new folders durable, so that a power cut does not take the run with its checkpoints. `existing` is
@@ -111,12 +113,21 @@ fs::path nearest_existing(fs::path path) {
 }
 
 void write_owner(int fd) {
-  const std::string text = "pid " + std::to_string(getpid()) + " on " + host_name() + "\n";
+  // The second line tells this start from a later one with the same number.
+  const std::string text = "pid " + std::to_string(getpid()) + " on " + host_name() + "\n" +
+                           std::to_string(std::random_device()()) + "-" + std::to_string(std::time(nullptr)) + "\n";
   // Only a courtesy to the reader of an error message: a full disk shows up at the first file that matters.
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) return;
 }
 
 }  // namespace
+
+std::string lock_text(const std::string& output_dir) try {
+  constexpr uint64_t kMostBytes = 512;
+  return read_text_file(output_dir + "/" + kLockName, kMostBytes);
+} catch (const CheckpointError&) {
+  return {};
+}
 
 OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
   std::error_code error;
@@ -129,7 +140,7 @@ OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
                       (is_file ? std::string("a file is in the way") : error.message()) + "; choose another");
   }
   if (created_) sync_entries(absolute, existing);
-  lock_fd_ = lock(path_);
+  lock_fd_ = lock(path_, warning_);
   try {
     check_content(path_, use);
   } catch (...) {
@@ -141,7 +152,8 @@ OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
 }
 
 OutputDir::~OutputDir() {
-  unlink(file(kLockName).c_str());
+  // Unless the folder was moved away, and the lock there is another's now.
+  if (lock_text(path_) == text_of(lock_fd_)) unlink(file(kLockName).c_str());
   if (created_) rmdir(path_.c_str());  // fails, as it should, unless the folder is empty
   close(lock_fd_);
 }

@@ -35,8 +35,8 @@ std::string in(const std::string& folder, const std::string& name) { return fold
 // The manifest, once all files are there in their length.
 std::vector<ManifestFile> check_sizes(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) throw CheckpointError(path + ": no such checkpoint; give another path");
-  if (!fs::exists(in(path, kManifestName), error)) {
+  if (!fs::is_directory(status_of(path))) throw CheckpointError(path + ": no such checkpoint; give another path");
+  if (!fs::exists(status_of(in(path, kManifestName)))) {
     throw CheckpointError(in(path, kManifestName) + ": missing" + kCure);
   }
   std::vector<ManifestFile> files = read_manifest(in(path, kManifestName));
@@ -47,7 +47,7 @@ std::vector<ManifestFile> check_sizes(const std::string& path) {
   }
   for (const ManifestFile& file : files) {
     const std::string file_path = in(path, file.name);
-    const fs::file_status status = fs::status(file_path, error);
+    const fs::file_status status = status_of(file_path);
     if (!fs::exists(status)) throw CheckpointError(file_path + ": missing" + kCure);
     const uint64_t bytes = fs::is_regular_file(status) ? fs::file_size(file_path, error) : 0;
     if (error || bytes != file.bytes) {
@@ -63,7 +63,8 @@ void check_hash(const std::string& path, const ManifestFile& file) {
   try {
     found = xxh3_file(in(path, file.name));
   } catch (const std::system_error& error) {
-    throw CheckpointError(std::string(error.what()) + "; check the disk");
+    if (error.code() == std::errc::no_such_file_or_directory) throw CheckpointError(in(path, file.name) + ": missing" + kCure);
+    throw AccessError(std::string(error.what()) + "; check the disk");
   }
   if (found == file.xxh3) return;
   throw CheckpointError(in(path, file.name) + ": expected the hash " + file.xxh3 + ", found " + found +
@@ -172,15 +173,26 @@ TrainState read_checkpoint_summary(const std::string& path) {
 }
 
 std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir) {
+  // Where a run writes beside us, its retention may take away what we have listed.
+  constexpr int kMaxTries = 100;
   std::vector<std::string> broken;
-  for (const Candidate& candidate : candidates(output_dir)) {
-    try {
-      return FoundCheckpoint{candidate.path, read_checkpoint(candidate.path), broken};
-    } catch (const NewerFormat&) {
-      throw;  // to pass it over would throw away what a newer gradstep did
-    } catch (const CheckpointError& error) {
-      broken.emplace_back(error.what());
+  for (int i = 1; i <= kMaxTries; ++i) {
+    broken.clear();
+    bool vanished = false;
+    for (const Candidate& candidate : candidates(output_dir)) {
+      try {
+        return FoundCheckpoint{candidate.path, read_checkpoint(candidate.path), broken};
+      } catch (const NewerFormat&) {
+        throw;  // to pass it over would throw away what a newer gradstep did
+      } catch (const AccessError&) {
+        throw;  // likewise what cannot be looked at
+      } catch (const CheckpointError& error) {
+        vanished = !fs::exists(status_of(candidate.path));
+        if (vanished) break;
+        broken.emplace_back(error.what());
+      }
     }
+    if (!vanished) break;
   }
   if (broken.empty()) return std::nullopt;
   std::string text = "no checkpoint in " + checkpoints_dir(output_dir) + " is whole";

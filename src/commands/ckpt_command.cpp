@@ -7,13 +7,16 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "checkpoint/finite.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/number_json.h"
 #include "commands/ckpt_path.h"
 #include "commands/spell_flags.h"
 #include "commands/terminal.h"
 #include "gradstep/base/error.h"
+#include "io/read_file.h"
 #include "report/format.h"
 
 namespace gradstep {
@@ -29,6 +32,7 @@ struct Entry {
   std::time_t written = 0;
   std::optional<TrainState> state;  // without tensors
   std::string broken;               // empty: it is not
+  bool accessible = true;           // false: `broken` says why it cannot be read
   bool latest = false;
   bool best = false;
 };
@@ -46,6 +50,9 @@ Entry look_at(const std::string& path, bool verify) {
   try {
     if (verify) verify_checkpoint(path);
     entry.state = read_checkpoint_summary(path);
+  } catch (const AccessError& error) {
+    entry.broken = error.what();
+    entry.accessible = false;
   } catch (const CheckpointError& error) {
     entry.broken = error.what();
   }
@@ -57,10 +64,13 @@ std::vector<Entry> look_at_all(const CkptLsOptions& options) {
   for (const std::string& path : checkpoints_at(options.path)) {
     entries.push_back(look_at(path, options.verify));
   }
-  const auto latest = std::ranges::find_if(entries.rbegin(), entries.rend(),
-                                           [](const Entry& entry) { return entry.state.has_value(); });
+  // What cannot be read may be whole, so no older one is the latest then.
+  const auto latest =
+      std::ranges::find_if(entries.rbegin(), entries.rend(),
+                           [](const Entry& entry) { return entry.state.has_value() || !entry.accessible; });
   if (latest == entries.rend()) return entries;
   latest->latest = true;
+  if (!latest->state) return entries;
   const std::optional<EvalRow> best = latest->state->best_eval;
   for (Entry& entry : entries) {
     entry.best = best && entry.state && entry.state->engine.counters.updates == best->update;
@@ -76,6 +86,7 @@ std::string time_text(std::time_t time, const char* format, bool utc) {
 }
 
 std::string marks(const Entry& entry) {
+  if (!entry.accessible) return (entry.latest ? "latest, " : "") + spell_flags(entry.broken);
   if (!entry.broken.empty()) return "broken: " + spell_flags(entry.broken);
   if (entry.latest && entry.best) return "latest, best";
   return entry.latest ? "latest" : entry.best ? "best" : "";
@@ -111,7 +122,7 @@ std::vector<std::string> cells(const Entry& entry, const std::string& metric) {
   }
   if (!metric.empty()) row.push_back(value);
   row.push_back(loss);
-  row.push_back(bytes_text(static_cast<int64_t>(entry.bytes)));
+  row.push_back(entry.accessible ? bytes_text(static_cast<int64_t>(entry.bytes)) : "-");
   row.push_back(time_text(entry.written, "%Y-%m-%d %H:%M:%S", /*utc=*/false));
   row.push_back(marks(entry));
   return row;
@@ -177,14 +188,21 @@ int run_ckpt_ls(const CkptLsOptions& options) {
 }
 
 int run_ckpt_verify(const CkptVerifyOptions& options) {
-  const std::vector<std::string> paths = checkpoints_at(options.path);
+  std::vector<std::string> paths = checkpoints_at(options.path);
   Json list = Json::array();
   std::vector<std::string> broken;
-  for (const std::string& path : paths) {
+  std::set<std::string> seen;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string path = paths[i];
+    if (!seen.insert(path).second) continue;
     std::string wrong;
     try {
-      (void)read_checkpoint(path);  // more than the hashes: what they seal must make sense too
-    } catch (const CheckpointError& error) {
+      require_finite(read_checkpoint(path));  // more than the hashes: what they seal must make sense too
+    } catch (const Error& error) {
+      if (path != options.path && !fs::exists(status_of(path))) {  // a run's retention took it away: list again
+        for (std::string& each : checkpoints_at(options.path)) paths.push_back(std::move(each));
+        continue;
+      }
       wrong = error.what();
       broken.push_back(wrong);
     }
@@ -202,9 +220,9 @@ int run_ckpt_verify(const CkptVerifyOptions& options) {
   }
   if (options.json) write_stdout(dumped(Json{{"path", options.path}, {"checkpoints", list}}));
   if (broken.empty()) return static_cast<int>(ExitCode::kOk);
-  if (paths.size() == 1) throw CheckpointError(broken.front());
+  if (list.size() == 1) throw CheckpointError(broken.front());
   throw CheckpointError(options.path + ": " + std::to_string(broken.size()) + " of " +
-                        std::to_string(paths.size()) +
+                        std::to_string(list.size()) +
                         " checkpoints are broken; the first: " + broken.front());
 }
 

@@ -1,7 +1,13 @@
 // ckpt export: the weights of a checkpoint, or of a model file, as safetensors or .pt.
+#include <signal.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <map>
+#include <optional>
 
+#include "base/number_text.h"
+#include "checkpoint/checkpoint_files.h"
 #include "checkpoint/model_metadata.h"
 #include "commands/ckpt_command.h"
 #include "commands/ckpt_path.h"
@@ -30,12 +36,28 @@ std::string format_of(const CkptExportOptions& options) {
                     "--format");
 }
 
+// What an export that was killed has left beside the file.
+void remove_leftovers(const fs::path& file) {
+  const std::string beginning = "." + file.filename().string() + ".tmp-";
+  std::error_code ignored;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(beginning)) continue;
+    const std::optional<int64_t> process = parse_integer(name.substr(beginning.size(), name.rfind('-') - beginning.size()));
+    const bool is_gone = process && kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+    if (is_gone) fs::remove(entry.path(), ignored);
+  }
+}
+
 void check_place(const CkptExportOptions& options) {
   std::error_code ignored;
   const fs::path folder = fs::path(options.file).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     throw CheckpointError(options.file + ": there is no folder " + folder.string() + "; make it first");
   const fs::file_status status = fs::symlink_status(options.file, ignored);
+  if (is_file_of_run(options.file)) throw ConfigError(options.file + ": is a file of a run; give another name");
+  remove_leftovers(options.file);
   if (!fs::exists(status)) return;
   if (fs::is_directory(status)) throw ConfigError(options.file + ": is a folder; give the name of a file");
   if (options.force) return;

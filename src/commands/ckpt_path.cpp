@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint_files.h"
 #include "commands/terminal.h"
 #include "gradstep/base/error.h"
+#include "io/read_file.h"
 
 namespace gradstep {
 namespace {
@@ -14,12 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
+  if (!fs::exists(status_of(path))) {
     throw CheckpointError(path +
                           ": no such folder; give the output folder of a run, or one of its checkpoints");
   }
-  if (!fs::is_directory(path, ignored)) {
+  if (!fs::is_directory(status_of(path))) {
     throw CheckpointError(path + ": is a file; give the output folder of a run, or one of its checkpoints");
   }
   throw CheckpointError(path +
@@ -29,8 +29,7 @@ namespace fs = std::filesystem;
 }  // namespace
 
 std::vector<std::string> checkpoints_at(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) refuse(path);
+  if (!fs::is_directory(status_of(path))) refuse(path);
   if (is_checkpoint(path)) return {path};
   std::vector<std::string> paths;
   const std::string run = run_of(path).string();
@@ -42,8 +41,7 @@ std::vector<std::string> checkpoints_at(const std::string& path) {
 }
 
 FoundCheckpoint load_checkpoint_at(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) refuse(path);
+  if (!fs::is_directory(status_of(path))) refuse(path);
   if (is_checkpoint(path)) return {path, read_checkpoint(path), {}};
   std::optional<FoundCheckpoint> found = newest_checkpoint(run_of(path).string());
   if (!found) refuse(path);

@@ -46,6 +46,8 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
                  .help = "Write the prediction for each sample there.",
                  .default_text = "none"},
                 &EvalOptions::predictions_path),
+      switch_flag({.key = "force", .group = kEval, .help = "Replace the file of --predictions if it is there already."},
+                  &EvalOptions::force),
       switch_flag({.key = "json", .group = kEval, .help = "Print one JSON object instead of lines."},
                   &EvalOptions::json),
       switch_flag({.key = "quiet", .group = kEval, .short_name = 'q', .help = "Print the last line only."},

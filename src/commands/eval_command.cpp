@@ -18,6 +18,7 @@
 #include "gradstep/checkpoint/model_file.h"
 #include "gradstep/run/evaluator.h"
 #include "io/atomic_write.h"
+#include "io/read_file.h"
 #include "report/format.h"
 
 namespace gradstep {
@@ -163,24 +164,19 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
   std::printf("%s\n", last.c_str());
 }
 
-// A device or a pipe is written to, not replaced by a file; a link stays one, to the new file.
-void write_predictions(const std::string& path, const std::string& text) {
-  namespace fs = std::filesystem;
-  FileSystem& file_system = posix_file_system();
-  std::error_code ignored;
-  const fs::file_type type = fs::status(path, ignored).type();
-  if (type == fs::file_type::character || type == fs::file_type::fifo) {
-    const int fd = file_system.create(path);
-    file_system.write_all(fd, text, path);
-    return file_system.close_file(fd, path);
-  }
-  const bool is_link = type == fs::file_type::regular && fs::is_symlink(path, ignored);
-  atomic_write(file_system, is_link ? fs::canonical(path).string() : path, {text});
+// Before the work is done.
+void check_predictions_place(const EvalOptions& options) {
+  const std::string& path = options.predictions_path;
+  if (path.empty()) return;
+  if (is_file_of_run(path)) throw ConfigError("--predictions " + path + ": is a file of a run; give another name");
+  if (options.force || !std::filesystem::is_regular_file(status_of(path))) return;
+  throw ConfigError("--predictions " + path + ": is there already; give another name, or --force to replace it");
 }
 
 }  // namespace
 
 int run_eval(const EvalOptions& options, StopToken& stop) {
+  check_predictions_place(options);
   const std::string path = model_file_of(options.model_path);
   const ModelFile file = read_model_file(path);
   const std::unique_ptr<RunSettings> settings = restore_settings(path, file.info.settings, options.data);
@@ -210,7 +206,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   }
   const EvalResult result = evaluate(task, *source.data, world, evaluate_options);
   if (!result.complete) return static_cast<int>(stop.reason());
-  if (!options.predictions_path.empty()) write_predictions(options.predictions_path, predictions.text());
+  if (!options.predictions_path.empty()) atomic_write(posix_file_system(), options.predictions_path, {predictions.text()});
   if (options.json) {
     print_json(result, source, precision, path);
   } else {

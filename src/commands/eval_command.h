@@ -19,6 +19,7 @@ struct EvalOptions {
   int64_t threads = 0;             // 0: cores within the cgroup quota
   int64_t batch_size = 0;          // 0: chosen by the program
   std::string predictions_path{};  // CSV to write; empty: none
+  bool force = false;              // replace that file if it is there already
   bool json = false;               // one JSON object instead of lines
   bool quiet = false;              // only the last line
 };

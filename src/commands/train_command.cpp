@@ -88,6 +88,7 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   std::optional<OutputDir> folder;
   open_folder(config, asked_folder, folder);
   const OutputDir& dir = *folder;
+  if (!dir.warning().empty()) write_warning(dir.warning());
   std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
   const at::Device device = configure_process(process_options(config));
   SoloWorld world;

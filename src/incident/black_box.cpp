@@ -49,6 +49,21 @@ std::string difference(const ModuleNorms& now, const ModuleNorms& then) {
   return {};
 }
 
+// All but the tensors. A run of no recipe records none.
+BlackBox parsed(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  const auto found = metadata.find(kKey);
+  if (found == metadata.end()) {
+    throw CheckpointError(
+        path + ": no \"" + kKey +
+        "\" in its metadata: not a black box of gradstep; give the file that a run left when "
+        "an update went wrong");
+  }
+  BlackBox box;
+  box.info = model_info_or_none(path, metadata);
+  read_black_box_json(path, found->second, box);
+  return box;
+}
+
 }  // namespace
 
 BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& report, int64_t rank) {
@@ -101,21 +116,13 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
 void write_black_box(FileSystem& file_system, const std::string& path, const BlackBox& box) {
   std::map<std::string, std::string> metadata = model_metadata(box.info);
   metadata[kKey] = black_box_json(box);
+  (void)parsed(path, metadata);  // what our own reader refuses is worth nothing
   write_safetensors(file_system, path, box.model, metadata);
 }
 
 BlackBox read_black_box(const std::string& path) {
   SafetensorsFile file = read_safetensors(path);
-  const auto found = file.metadata.find(kKey);
-  if (found == file.metadata.end()) {
-    throw CheckpointError(
-        path + ": no \"" + kKey +
-        "\" in its metadata: not a black box of gradstep; give the file that a run left when "
-        "an update went wrong");
-  }
-  BlackBox box;
-  box.info = model_info(path, file.metadata);
-  read_black_box_json(path, found->second, box);
+  BlackBox box = parsed(path, file.metadata);
   box.model = std::move(file.tensors);
   return box;
 }

@@ -3,14 +3,19 @@
 // on failure.
 #include "io/atomic_write.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <exception>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "io/atomic_file.h"
+#include "io/io_error.h"
 
 namespace gradstep {
 namespace {
@@ -24,6 +29,43 @@ std::string temporary_path(const std::filesystem::path& path) {
 
 std::string folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path().string() : ".";
+}
+
+// The file that a path leads to over links, whether it is there or not.
+std::string behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel's
+  std::filesystem::path place = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(place, error); ++i) {
+    const std::filesystem::path target = std::filesystem::read_symlink(place, error);
+    if (error) break;
+    place = target.is_absolute() ? target : place.parent_path() / target;
+  }
+  return place.string();
+}
+
+// A pipe is opened once somebody reads it; there is no waiting for ever.
+int open_stream(const std::string& path) {
+  constexpr int kMaxTries = 1000;
+  for (int i = 1;; ++i) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0) return fd;
+    if ((errno != ENXIO && errno != EINTR) || i == kMaxTries) throw_io_error(errno, "open for writing", path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Into a device or a pipe, which keep their place.
+void write_through(const std::string& path, const std::vector<std::string_view>& pieces) {
+  const int fd = open_stream(path);
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  try {
+    for (const std::string_view piece : pieces) posix_file_system().write_all(fd, piece, path);
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  posix_file_system().close_file(fd, path);
 }
 
 }  // namespace
@@ -59,7 +101,13 @@ void AtomicFile::commit() {
 
 void atomic_write(FileSystem& file_system, const std::string& path,
                   const std::vector<std::string_view>& pieces) {
-  AtomicFile file(file_system, path);
+  const std::string place = behind_links(path);
+  std::error_code ignored;
+  const std::filesystem::file_type type = std::filesystem::status(place, ignored).type();
+  if (type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo)
+    return write_through(place, pieces);
+  if (type == std::filesystem::file_type::block) throw_io_error(ENOTSUP, "write to the disk", place);
+  AtomicFile file(file_system, place);
   for (const std::string_view piece : pieces) file.write(piece);
   file.commit();
 }

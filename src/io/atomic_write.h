@@ -9,6 +9,9 @@
 
 namespace gradstep {
 
+// Where `path` is a link, the file that it leads to is meant. A device or a pipe is written to in place, and a
+// pipe that nobody reads within ten seconds is an error. All others:
+//
 // Writes the pieces one after the other to a temporary file in the same folder, syncs it, renames it to
 // `path` and syncs the folder. On an error std::system_error says which call failed, the temporary file is
 // removed, and `path` is untouched, except where syncing the folder failed, the last call of all: then it is

@@ -70,7 +70,7 @@ TensorDict arrange(const std::vector<NamedTensor>& tensors) {
     if (first != others.end()) {
       dict.insert(named.first, dict.at((*first)->first));
     } else {
-      others.push_back(&named);
+      if (named.second.numel() > 0) others.push_back(&named);  // those without memory share none
       dict.insert(named.first, standalone(named.second, used_storages));
     }
   }

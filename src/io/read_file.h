@@ -2,9 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
+#include "gradstep/base/error.h"
+
 namespace gradstep {
+
+// A file or folder that cannot be looked at: rights, a link that leads nowhere, a disk that fails. What is in
+// it may be whole.
+class AccessError : public CheckpointError {
+ public:
+  using CheckpointError::CheckpointError;
+};
+
+// What is at the path, links followed; file_type::not_found if nothing is. Throws AccessError if that cannot
+// be told.
+[[nodiscard]] std::filesystem::file_status status_of(const std::filesystem::path& path);
 
 // Errors are CheckpointErrors that name the file and, where there is one, the offset.
 class ReadFile {

@@ -68,7 +68,7 @@ std::vector<Stored> arrange(const NamedTensors& tensors, std::map<std::string, s
       metadata[std::string(kAliasPrefix) + name] = (*first)->first;
       continue;
     }
-    others.push_back(&named);
+    if (tensor.numel() > 0) others.push_back(&named);  // those without memory share none
     stored.push_back({{name, safetensors_dtype(name, tensor.scalar_type()), tensor.sizes().vec(), 0, 0},
                       tensor.detach().resolve_conj().resolve_neg().to(at::kCPU).contiguous()});
   }

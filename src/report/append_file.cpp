@@ -24,9 +24,17 @@ int open_for_append(const std::string& path) {
   return fd;
 }
 
+std::pair<uint64_t, uint64_t> folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  struct stat status{};
+  if (stat(folder.empty() ? "." : folder.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
 }  // namespace
 
-AppendFile::AppendFile(std::string path) : path_(std::move(path)), fd_(open_for_append(path_)) {
+AppendFile::AppendFile(std::string path)
+    : path_(std::move(path)), fd_(open_for_append(path_)), folder_(folder_of(path_)) {
   try {
     struct stat status{};
     if (fstat(fd_, &status) != 0) throw_io_error(errno, "read", path_);
@@ -94,7 +102,7 @@ void AppendFile::cut(int64_t end) {
   cut_partial_line();
 }
 
-std::string AppendFile::move_aside() {
+std::string AppendFile::rename_aside() const {
   const std::filesystem::path path(path_);
   std::string aside;
   for (int i = 1; i == 1 || access(aside.c_str(), F_OK) == 0; ++i) {
@@ -102,10 +110,39 @@ std::string AppendFile::move_aside() {
     aside = (path.parent_path() / name).string();
   }
   if (rename(path_.c_str(), aside.c_str()) != 0) throw_io_error(errno, "rename", path_);
+  return aside;
+}
+
+std::string AppendFile::move_aside() {
+  std::string aside = rename_aside();
   const int fd = open_for_append(path_);
   close(fd_);
   fd_ = fd;
   return aside;
+}
+
+std::string AppendFile::mend(int64_t expected) {
+  struct stat ours{};
+  struct stat there{};
+  if (fstat(fd_, &ours) != 0) throw_io_error(errno, "read", path_);
+  if (!S_ISREG(ours.st_mode)) return {};
+  if (folder_of(path_) != folder_) throw_io_error(ENOENT, "write", path_ + ", whose folder was moved");
+  const bool is_there = lstat(path_.c_str(), &there) == 0;
+  if (stat(path_.c_str(), &there) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) {
+    if (ours.st_size >= expected) return {};
+    cut_partial_line();
+    return path_ + " was cut short while the run went on: " + std::to_string(size()) + " of " +
+           std::to_string(expected) + " bytes are left, and the rows behind them are lost";
+  }
+  const std::string rows = text_from(0);
+  const std::string aside = is_there ? rename_aside() : "";
+  const int fd = open_for_append(path_);
+  close(fd_);
+  fd_ = fd;
+  append(rows);
+  return path_ + " was " + (is_there ? "replaced" : "removed") +
+         " while the run went on, and is written anew" +
+         (is_there ? "; what stood there is in " + aside : std::string());
 }
 
 void AppendFile::append(std::string_view lines) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace gradstep {
 
@@ -20,6 +21,11 @@ class AppendFile {
   [[nodiscard]] int64_t size() const;
   // Throws if the file was removed, or has fewer than `bytes` bytes: what is appended would be lost unseen.
   void require_whole(int64_t bytes) const;
+  // Looks whether the path still leads to this file, and the file has the `expected` bytes. If another process
+  // removed, renamed or replaced it, writes all of it anew to the path; what stands there is moved aside first.
+  // If it was cut short, goes on with the whole lines that are left. Returns one line that says so; empty: all
+  // is as it was. Throws if the folder was moved.
+  [[nodiscard]] std::string mend(int64_t expected);
   // The bytes from `begin` on; empty if the file is not longer than that.
   [[nodiscard]] std::string text_from(int64_t begin) const;
   // Drops the bytes from `end` on, and the line that this breaks. A shorter file stays as it is.
@@ -33,9 +39,12 @@ class AppendFile {
 
  private:
   void cut_partial_line();
+  // Renames what is at the path to the first free one of the names, and returns that.
+  [[nodiscard]] std::string rename_aside() const;
 
   std::string path_;
   int fd_ = -1;
+  std::pair<uint64_t, uint64_t> folder_{};  // device and number
 };
 
 }  // namespace gradstep

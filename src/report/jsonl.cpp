@@ -167,10 +167,23 @@ class JsonlSink::Impl {
 
   void note_position(std::map<std::string, std::string>& positions) {
     flush();
+    if (std::string warning = file_.mend(expected_); !warning.empty()) {
+      warnings_.push_back(std::move(warning));
+      expected_ = file_.size();
+    }
     positions[name_] = std::to_string(file_.size());
   }
 
+  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
+
   std::string rewind(const std::map<std::string, std::string>& positions, Events events) {
+    std::string missing = rewound(positions, events);
+    expected_ = file_.size();
+    return missing;
+  }
+
+ private:
+  std::string rewound(const std::map<std::string, std::string>& positions, Events events) {
     buffer_.clear();  // windows only: an event is written at once
     const auto found = positions.find(name_);
     if (found == positions.end()) {
@@ -187,7 +200,6 @@ class JsonlSink::Impl {
            " bytes that the checkpoint knows of: rows of windows before it are missing";
   }
 
- private:
   int64_t parse_position(const std::string& text) const {
     int64_t position = 0;
     const char* end = text.data() + text.size();
@@ -201,13 +213,16 @@ class JsonlSink::Impl {
     std::string lines;
     lines.swap(buffer_);  // a failed write is not tried again
     file_.append(lines);
+    expected_ += static_cast<int64_t>(lines.size());
     lines.clear();
     buffer_.swap(lines);  // keep the memory
     last_write_ = now;
   }
 
   AppendFile file_;
-  const std::string name_;  // without its folder
+  const std::string name_;              // without its folder
+  int64_t expected_ = file_.size();     // bytes in the file, unless somebody else changes it
+  std::vector<std::string> warnings_{};
   std::string buffer_;      // whole lines
   Clock::time_point last_row_{};
   Clock::time_point last_write_{};
@@ -223,6 +238,7 @@ void JsonlSink::flush() { impl_->flush(); }
 void JsonlSink::note_position(std::map<std::string, std::string>& positions) {
   impl_->note_position(positions);
 }
+std::vector<std::string> JsonlSink::take_warnings() { return impl_->take_warnings(); }
 std::string JsonlSink::rewind(const std::map<std::string, std::string>& positions, Events events) {
   return impl_->rewind(positions, events);
 }

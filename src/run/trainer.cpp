@@ -215,6 +215,7 @@ void Trainer::Impl::save(bool export_model, World& world) {
   if (lost.lost_best) run_.best.forget(*lost.lost_best);
   run_.saves.mark_done(elapsed());
   reporter_->tell([&](Sink& sinks) { sinks.note_position(run_.report_positions); });
+  reporter_->pass_on_warnings(setup_.engine.counters().updates);
   // If the grace is short, the checkpoint comes first, and model.safetensors is written only if there is
   // time.
   const double grace = setup_.job.save.grace_seconds;

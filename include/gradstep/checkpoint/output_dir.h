@@ -15,8 +15,8 @@ class OutputDir {
   };
 
   /// Creates the folder and locks it with flock(). Throws ConfigError if another process has locked it
-  /// (naming pid and host), if it has a run already (kNew), if it has files that do not belong to a run, or
-  /// if it cannot be created.
+  /// (naming pid and host), if it has a run already (kNew), or if it cannot be created. Other files that are
+  /// there do not matter.
   explicit OutputDir(std::string path, Use use = Use::kNew);
   /// Unlocks the folder. Removes a folder that it created if nothing was written into it.
   ~OutputDir();
@@ -25,11 +25,14 @@ class OutputDir {
 
   /// The path as given.
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// What a user should know: that the disk cannot lock files. Empty: nothing.
+  [[nodiscard]] const std::string& warning() const { return warning_; }
   /// The path of a file in the folder.
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
   std::string path_;
+  std::string warning_{};
   int lock_fd_ = -1;
   bool created_ = false;  // by us, so it is ours to remove while empty
 };

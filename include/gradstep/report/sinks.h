@@ -138,8 +138,10 @@ class JsonlSink final : public Sink {
   void event(const EventRow& row) override;
   void end(const RunEnd& row) override;
   void flush() override;
-  /// Notes the size of the file in bytes, under the name of the file.
+  /// Notes the size of the file in bytes, under the name of the file. If the file was removed, renamed or
+  /// replaced since it was opened, writes its rows anew; take_warnings() says so.
   void note_position(std::map<std::string, std::string>& positions) override;
+  [[nodiscard]] std::vector<std::string> take_warnings() override;
   /// Cuts the file back to the noted size. If `positions` does not have this file, moves the file aside, to
   /// "metrics-1.jsonl" or so. Throws CheckpointError for a position that is not a number.
   [[nodiscard]] std::string rewind(const std::map<std::string, std::string>& positions,

@@ -1,0 +1,15 @@
+// The lock file of an output folder: a text that names its owner, and tells one owner from the next.
+// no torch
+#pragma once
+
+#include <string>
+
+namespace gradstep {
+
+// A name of our own: the file is removed in the end, and a ".lock" may be somebody else's.
+inline constexpr const char* kLockName = ".gradstep.lock";
+
+// The text of the folder's lock file. Empty if there is none.
+[[nodiscard]] std::string lock_text(const std::string& output_dir);
+
+}  // namespace gradstep
