@@ -11,6 +11,7 @@
 #include "data/missing.h"
 #include "gradstep/base/error.h"
 #include "io/byte_reader.h"
+#include "io/file_kind.h"
 
 namespace gradstep {
 namespace {
@@ -40,7 +41,7 @@ std::vector<std::string> find_files(const std::string& data_dir, Split split) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {
     paths.push_back((folder / name).string());
-    if (!fs::exists(paths.back(), ignored)) throw missing_data("cifar10", data_dir, name);
+    if (!is_data_file("cifar10", paths.back())) throw missing_data("cifar10", data_dir, name);
   }
   return paths;
 }
@@ -52,6 +53,7 @@ std::vector<unsigned char> read_records(const std::string& path) {
   const uint64_t size = reader.file_size();
   if (size == 0) fail(path, 0, "records of 3073 bytes", "an empty file");
   if (size % kRecordBytes != 0) {
+    if (const std::string kind = file_kind_at(path); !kind.empty()) fail(path, 0, "records of 3073 bytes", kind);
     fail(path, size - size % kRecordBytes, "a record of 3073 bytes",
          std::to_string(size % kRecordBytes) + " bytes");
   }

@@ -13,6 +13,7 @@
 #include "data/missing.h"
 #include "gradstep/base/error.h"
 #include "io/byte_reader.h"
+#include "io/file_kind.h"
 
 namespace gradstep {
 namespace {
@@ -68,7 +69,11 @@ class IdxFile {
     if (found < 4) fail(0, "a magic number of 4 bytes", num_bytes(found));
     const uint32_t magic = big_endian(header.data());
     const uint32_t wanted = kUnsignedByte << 8 | static_cast<uint32_t>(num_dims_);
-    if (magic != wanted) fail(0, "magic number " + describe_magic(wanted), describe_magic(magic));
+    if (magic != wanted) {
+      const std::string kind = file_kind_at(path_);
+      const bool says_more = !kind.empty() && !reader_.is_gzip();
+      fail(0, "magic number " + describe_magic(wanted), describe_magic(magic) + (says_more ? ", " + kind : ""));
+    }
     if (found < header_size()) fail(4, num_bytes(4 * num_dims_) + " of dimensions", num_bytes(found - 4));
     std::vector<int64_t> shape;
     for (size_t dim = 0; dim < num_dims_; ++dim) {
@@ -113,12 +118,17 @@ class IdxFile {
   ByteReader reader_;
 };
 
-// `stem` in the folder, plain or packed.
+// The file of that name, plain or packed, as the original page, torchvision and others name and place it.
 std::string find_file(const std::string& name, const std::string& data_dir, const std::string& stem) {
-  const std::string plain = (std::filesystem::path(data_dir) / stem).string();
-  std::error_code ignored;
-  for (const std::string& path : {plain, plain + ".gz"}) {
-    if (std::filesystem::exists(path, ignored)) return path;
+  std::string with_point = stem;  // train-images.idx3-ubyte
+  with_point.replace(with_point.rfind("-idx"), 1, ".");
+  for (const char* folder : {"", "raw", "MNIST/raw", "FashionMNIST/raw"}) {
+    for (const std::string& spelling : {stem, with_point}) {
+      for (const char* ending : {"", ".gz"}) {
+        const std::filesystem::path path = std::filesystem::path(data_dir) / folder / (spelling + ending);
+        if (is_data_file(name, path)) return path.string();
+      }
+    }
   }
   throw missing_data(name, data_dir, stem + "[.gz]");
 }

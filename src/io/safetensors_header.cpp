@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "gradstep/base/error.h"
+#include "io/file_kind.h"
 #include "io/read_file.h"
 
 namespace gradstep {
@@ -50,7 +51,7 @@ std::string shown(const std::string& name) {
   return text + (name.size() > 60 ? "...\"" : "\"");
 }
 
-// Accepts {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n], "data_offsets": [begin, end]}}
+// Accepts {"__metadata__": {text: text} or null, name: {"dtype": text, "shape": [n], "data_offsets": [begin, end]}}
 // and nothing else. The state after an error is never used: the handlers throw.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -139,7 +140,11 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool null() override { unexpected("null"); }
+  bool null() override {
+    if (state_ != State::kTop || !key_given_ || key_ != "__metadata__") unexpected("null");
+    key_given_ = false;  // no metadata, as the reference reader takes it
+    return true;
+  }
   bool boolean(bool /*value*/) override { unexpected("true or false"); }
   bool number_integer(number_integer_t /*value*/) override { unexpected("a negative number"); }
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
@@ -275,6 +280,8 @@ std::string read_safetensors_json(const std::string& path, const ReadFile& file)
   uint64_t length = 0;
   for (size_t i = 0; i < field.size(); ++i) length |= uint64_t{field[i]} << (8 * i);
   if (length > file.size() - 8 || length > kMaxSafetensorsHeaderBytes) {
+    const std::string kind = file_kind_at(path);
+    if (!kind.empty()) throw CheckpointError(path + ": is " + kind + "; give a safetensors file");
     throw CheckpointError(path + ": at byte 0: a header of " + std::to_string(length) +
                           " bytes in a file of " + std::to_string(file.size()) +
                           "; not a whole safetensors file, use another one");
