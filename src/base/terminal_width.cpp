@@ -5,11 +5,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include <algorithm>
 
 namespace gradstep {
 
-bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
+// One that cannot move its cursor says so in TERM.
+bool is_terminal(std::FILE* stream) {
+  const char* const kind = std::getenv("TERM");
+  const bool moves = kind != nullptr && *kind != '\0' && std::strcmp(kind, "dumb") != 0;
+  return moves && isatty(fileno(stream)) == 1;
+}
 
 int terminal_width(std::FILE* stream) {
   winsize size{};

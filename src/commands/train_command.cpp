@@ -62,6 +62,7 @@ void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& di
                                                                  .is_terminal = is_terminal(stdout),
                                                                  .quiet = config.quiet,
                                                                  .width = terminal_width(stdout),
+                                                                 .resume_hint = "go on with --resume auto",
                                                                  .reword = spell_flags}));
   add_reports(sinks, config.report_to, dir.path());
 }

@@ -31,7 +31,7 @@ std::string metric_text(const std::string& prefix, const MetricValue& metric) {
   return " | " + prefix + metric.name + " " + fixed_text(metric.value, is_count ? 0 : 4);
 }
 
-std::string end_line(const RunEnd& row) {
+std::string end_line(const RunEnd& row, const std::string& hint) {
   std::string text;
   if (is_finished(row)) {
     text = reason_text(row) + ": " + std::to_string(row.update) + " updates, ";
@@ -51,7 +51,7 @@ std::string end_line(const RunEnd& row) {
     if (!row.last_eval->metrics.empty()) text += metric_text("val_", row.last_eval->metrics.front());
   }
   if (!row.model_path.empty()) text += " | " + row.model_path;
-  if (!is_finished(row) && row.resumable) text += " | go on with `resume` auto";
+  if (!is_finished(row) && row.resumable) text += " | " + hint;
   return text;
 }
 
@@ -102,7 +102,7 @@ class ConsoleSink::Impl {
     if (!options_.quiet) print(reworded(event_line(row.event)));
   }
 
-  void end(const RunEnd& row) { write(bar_.erase() + reworded(end_line(row)) + "\n"); }
+  void end(const RunEnd& row) { write(bar_.erase() + reworded(end_line(row, options_.resume_hint)) + "\n"); }
 
  private:
   [[nodiscard]] std::string reworded(const std::string& line) const {

@@ -99,6 +99,8 @@ struct ConsoleOptions {
   bool is_terminal = false;   ///< draw a progress bar, at most ten times a second
   bool quiet = false;         ///< only the last line
   int width = 80;             ///< columns of the terminal
+  /// How the user goes on with a run that did not finish. The last line says it.
+  std::string resume_hint = "start it again to go on";
   /// Applied to each line of an event and to the last line; empty: they stay as they are. The lines name
   /// options by their keys in backticks, such as `lr`; a program can put its own names for them here.
   std::function<std::string(const std::string& line)> reword{};
