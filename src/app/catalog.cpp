@@ -3,96 +3,15 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <stdexcept>
-#include <system_error>
 
-#include "base/error_text.h"
+#include "app/named_recipes.h"
 #include "base/nearest.h"
-#include "base/out_of_memory.h"
 #include "base/utf8.h"
 #include "gradstep/base/error.h"
 
 namespace gradstep {
 namespace {
-
-// Calls a function of a recipe. An exception that says neither what to do nor where it comes from gets the
-// name of the function: "task() of model 'mine'".
-template <class Call>
-auto named(const std::string& function, const std::string& recipe, Call call) {
-  const auto failure = [&](const std::string& what) {
-    return Error(ExitCode::kUnexpected, function + " of " + recipe + " threw " + what);
-  };
-  try {
-    return call();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::system_error&) {
-    throw;
-  } catch (const std::exception& error) {
-    if (is_out_of_memory(error)) throw;
-    throw failure("an exception: " + one_line(error));
-  } catch (...) {
-    throw failure("something that is no std::exception");
-  }
-}
-
-class NamedModel final : public ModelRecipe {
- public:
-  NamedModel(const std::string& name, std::unique_ptr<ModelRecipe> recipe)
-      : name_("model '" + name + "'"), recipe_(std::move(recipe)) {}
-  void flags(Flags& flags) override {
-    named("flags()", name_, [&] { recipe_->flags(flags); });
-  }
-  Task task(const DatasetSpec& spec) override {
-    return named("task()", name_, [&] { return recipe_->task(spec); });
-  }
-  [[nodiscard]] ModelSize size(const DatasetSpec& spec) const override {
-    return named("size()", name_, [&] { return recipe_->size(spec); });
-  }
-  [[nodiscard]] std::string describe(const DatasetSpec& spec) const override {
-    return named("describe()", name_, [&] { return recipe_->describe(spec); });
-  }
-  [[nodiscard]] std::map<std::string, std::string> notes() const override {
-    return named("notes()", name_, [&] { return recipe_->notes(); });
-  }
-  void adjust(Job& job) override {
-    named("adjust()", name_, [&] { recipe_->adjust(job); });
-  }
-  void add_sinks(SinkList& sinks, const std::string& output_dir) override {
-    named("add_sinks()", name_, [&] { recipe_->add_sinks(sinks, output_dir); });
-  }
-
- private:
-  std::string name_;
-  std::unique_ptr<ModelRecipe> recipe_;
-};
-
-class NamedData final : public DataRecipe {
- public:
-  // `load`: the name of the function that loads.
-  NamedData(const std::string& name, std::string load, std::unique_ptr<DataRecipe> recipe)
-      : name_("data set '" + name + "'"), load_(std::move(load)), recipe_(std::move(recipe)) {}
-  void flags(Flags& flags) override {
-    named("flags()", name_, [&] { recipe_->flags(flags); });
-  }
-  std::shared_ptr<const Dataset> load(Split part) override {
-    return named(load_, name_, [&] { return recipe_->load(part); });
-  }
-  [[nodiscard]] std::string folder() const override {
-    return named("folder()", name_, [&] { return recipe_->folder(); });
-  }
-  void restored() override {
-    named("restored()", name_, [&] { recipe_->restored(); });
-  }
-
- private:
-  std::string name_;
-  std::string load_;
-  std::unique_ptr<DataRecipe> recipe_;
-};
 
 class ModelOf final : public ModelRecipe {
  public:
@@ -168,7 +87,7 @@ void Catalog::add_model(const std::string& name, std::function<std::unique_ptr<M
   model_names_.push_back(name);
   makers_.emplace_back([name, make = std::move(make)](Recipes& recipes) {
     auto recipe = named("the constructor", "model '" + name + "'", make);
-    recipes.models.emplace_back(name, std::make_unique<NamedModel>(name, std::move(recipe)));
+    recipes.models.emplace_back(name, named_model(name, std::move(recipe)));
   });
 }
 
@@ -177,7 +96,7 @@ void Catalog::add_dataset(const std::string& name, std::function<std::unique_ptr
   dataset_names_.push_back(name);
   makers_.emplace_back([name, make = std::move(make)](Recipes& recipes) {
     auto recipe = named("the constructor", "data set '" + name + "'", make);
-    recipes.datasets.emplace_back(name, std::make_unique<NamedData>(name, "load()", std::move(recipe)));
+    recipes.datasets.emplace_back(name, named_data(name, "load()", std::move(recipe)));
   });
 }
 
@@ -187,9 +106,8 @@ void Catalog::add_recipe(const std::string& name, std::function<std::shared_ptr<
   dataset_names_.push_back(name);
   makers_.emplace_back([name, make = std::move(make)](Recipes& recipes) {
     const std::shared_ptr<Recipe> recipe = named("the constructor", "model '" + name + "'", make);
-    recipes.models.emplace_back(name, std::make_unique<NamedModel>(name, std::make_unique<ModelOf>(recipe)));
-    recipes.datasets.emplace_back(
-        name, std::make_unique<NamedData>(name, "data()", std::make_unique<DataOf>(recipe)));
+    recipes.models.emplace_back(name, named_model(name, std::make_unique<ModelOf>(recipe)));
+    recipes.datasets.emplace_back(name, named_data(name, "data()", std::make_unique<DataOf>(recipe)));
   });
 }
 

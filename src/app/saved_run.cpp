@@ -37,6 +37,10 @@ std::unique_ptr<RunSettings> restore_settings(const std::string& file,
   const std::string dataset = required("dataset");
   std::map<std::string, std::string> texts = recorded;
   texts["model"] = required("model");
+  const std::vector<std::string>& models = program().catalog.model_names();
+  if (std::ranges::find(models, texts["model"]) == models.end())
+    throw CheckpointError(file + ": is of the model '" + texts["model"] +
+                          "', which is not known here; use the program that wrote it");
   const auto names_dataset = [](const auto& each) { return each.first == "dataset"; };
   const auto named = std::ranges::find_if(given, names_dataset);
   if (named != given.end()) {
@@ -48,8 +52,9 @@ std::unique_ptr<RunSettings> restore_settings(const std::string& file,
     texts.erase("dataset");
   } else if (std::ranges::find(program().catalog.dataset_names(), dataset) ==
              program().catalog.dataset_names().end()) {
-    throw CheckpointError(file + ": was trained on the data set '" + dataset +
-                          "', which is not known here; name one with --dataset");
+    throw CheckpointError(
+        file + ": was trained on the data set '" + dataset + "', which is not known here; " +
+        (program().catalog.has_choice() ? "name one with --dataset" : "use the program that wrote it"));
   }
   settings->restore(file, texts);
   settings->dataset().restored();
@@ -65,6 +70,7 @@ Task build_task(const std::string& path, const ModelFile& file, const RunSetting
         path + ": holds fewer numbers than a model of the sizes in its metadata has; use another file");
   }
   Task task = recipe.task(spec);
+  validate(task);
   load_model(path, file, *task.module);
   return task;
 }

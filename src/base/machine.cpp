@@ -163,7 +163,8 @@ int64_t resident_bytes() {
 }
 
 int64_t free_memory_bytes(const std::string& cgroup_root, const std::string& membership) {
-  const int64_t machine = number_or(field("/proc/meminfo", "MemAvailable"), 0) * 1024;
+  const int64_t kilobytes = number_or(field("/proc/meminfo", "MemAvailable"), 0);
+  const int64_t machine = kilobytes > 0 ? kilobytes * 1024 : kNoLimit;  // no /proc: not known
   return std::min(machine, cgroup_free_bytes(cgroup_root, membership));
 }
 

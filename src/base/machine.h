@@ -16,7 +16,8 @@ namespace gradstep {
 // Bytes of memory this process holds (resident set); 0 when it cannot be read.
 [[nodiscard]] int64_t resident_bytes();
 
-// Bytes this process may still take: of the machine, and of its cgroup's limit if it has one.
+// Bytes this process may still take: of the machine, and of its cgroup's limit if it has one. The largest
+// int64_t if the machine does not tell (no /proc).
 [[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
                                         const std::string& membership = "/proc/self/cgroup");
 

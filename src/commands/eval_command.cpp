@@ -201,6 +201,9 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
     if (source.data->spec().num_classes == 0)
       throw ConfigError("--predictions: these data have no classes (DatasetSpec::num_classes); leave it out");
     evaluate_options.on_batch = [&predictions](int64_t first, const at::Tensor& scores, const Batch& batch) {
+      if (!batch.targets.defined() || batch.targets.dim() != 1)
+        throw ConfigError(
+            "--predictions: a line is one class a sample, and these samples have several; leave it out");
       predictions.add(first, scores, batch.targets);
     };
   }

@@ -63,7 +63,11 @@ int run_replay(const ReplayOptions& options) {
   const RecordComparison verdict = compare_with_recorded(box, again);
   box.modules = again.modules;
   box.first_non_finite = again.first_non_finite;
-  write_stdout(format_norm_table(box) + "\n" + verdict.text + "\n");
+  const bool lacks_state = !verdict.same && task.user_state;
+  write_stdout(
+      format_norm_table(box) + "\n" + verdict.text +
+      (lacks_state ? "; a black box does not hold the state of Task::user_state, which this model has" : "") +
+      "\n");
   return static_cast<int>(verdict.same ? ExitCode::kOk : ExitCode::kUnexpected);
 }
 

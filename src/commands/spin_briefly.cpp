@@ -11,10 +11,12 @@ namespace {
 
 constexpr char kBriefly[] = "GOMP_SPINCOUNT=20000";
 
-bool has_choice(char** environment) {
+bool must_stay(char** environment) {
   for (char** entry = environment; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     if (text.starts_with("GOMP_SPINCOUNT=") || text.starts_with("OMP_WAIT_POLICY=")) return true;
+    // Valgrind does not follow a program that begins anew.
+    if (text.starts_with("LD_PRELOAD=") && text.find("vgpreload") != std::string_view::npos) return true;
   }
   return false;
 }
@@ -28,7 +30,7 @@ bool has_choice(char** environment) {
 // afterwards. So nothing that is set here would last, and the program begins anew with the variable: after 10
 // milliseconds of the dynamic loader's, whose work comes twice. If that fails, it goes on as it is.
 void shorten_spinning(int /*argc*/, char** arguments, char** environment) {
-  if (has_choice(environment)) return;
+  if (must_stay(environment)) return;
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   if (length <= 0) return;

@@ -73,6 +73,7 @@ Flags::Entry& Flags::Entry::below(double limit) {
 
 Flags::Entry& Flags::Entry::choices(std::vector<std::string> texts) {
   std::string expects = expectation(texts);
+  if (flag_.info.help.find(expects) == std::string::npos) flag_.info.help += " One of " + expects + ".";
   narrow(flag_, std::move(expects), [texts = std::move(texts)](const std::string& text) {
     return std::ranges::find(texts, text) != texts.end();
   });

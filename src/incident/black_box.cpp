@@ -91,22 +91,14 @@ BlackBox make_black_box(Engine& engine, const Window& window, const StepReport& 
     const at::Tensor ids = window.ids.cpu().contiguous();
     box.ids.assign(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
   }
-  const EngineState after = box.engine;
+  // As it was before the window.
   box.engine.counters.windows = report.window - 1;
   box.engine.counters.skipped_total -= 1;
   box.engine.counters.skips_in_a_row -= 1;
   box.engine.loss_scale = report.loss_scale;
   box.engine.micro_batch = report.micro_batch;
   if (box.modules.empty()) {
-    engine.restore(box.engine);
-    Examination seen;
-    try {
-      seen = engine.examine(window, report.divisor);
-    } catch (...) {
-      engine.restore(after);
-      throw;
-    }
-    engine.restore(after);
+    Examination seen = engine.examine(window, report);
     box.modules = std::move(seen.modules);
     if (box.first_non_finite.empty()) box.first_non_finite = std::move(seen.first_non_finite);
   }

@@ -44,14 +44,24 @@ void BlackBoxWriter::leave(const Window& window, const StepReport& step) {
   std::string number = std::to_string(step.window);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
   const std::string path = output_dir_ + "/blackbox-" + number + ".safetensors";
+  const auto failed = [&](const std::exception& error) {
+    reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = one_line(error)});
+  };
+  BlackBox box;
   try {
-    const BlackBox box = box_of_all(window, step);
-    if (!writes_) return;
+    box = box_of_all(window, step);
+  } catch (const std::exception& error) {  // on all ranks
+    const RunSetup& setup = run_.setup;
+    const bool is_torn = max_over_ranks(setup.engine.is_whole() ? 0 : 1, setup.device, setup.world) > 0;
+    if (is_torn) throw;  // on one of them the look changed what could not be taken back
+    return failed(error);
+  }
+  if (!writes_) return;
+  try {
     write_black_box(file_system_, path, box);
     reporter_.event(step.update, BlackBoxWritten{.window = step.window, .file = path});
-  } catch (const std::exception& error) {      // of the disk, or of the task
-    if (!run_.setup.engine.is_whole()) throw;  // the look changed what could not be taken back
-    reporter_.event(step.update, BlackBoxFailed{.window = step.window, .error = one_line(error)});
+  } catch (const std::exception& error) {  // of the disk
+    failed(error);
   }
 }
 

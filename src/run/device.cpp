@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <latch>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -76,6 +77,7 @@ int64_t tensor_memory_limit(const std::string& text) {
   }
   constexpr int64_t kMostReserve = int64_t{1} << 30;
   const int64_t free = free_memory_bytes();
+  if (free == std::numeric_limits<int64_t>::max()) return 0;  // not known
   return std::max<int64_t>(free - std::min(free / 10, kMostReserve), 1);
 }
 

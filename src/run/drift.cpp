@@ -18,10 +18,17 @@ void add_unless_equal(const std::string& key, const std::string& before, const s
   if (before != now) drifts.push_back({key, before, now, kind});
 }
 
-bool freezes(const std::string& groups) try {
-  return std::ranges::any_of(parse_param_groups(groups), &ParamGroup::frozen);
+// The patterns, and which of them freeze. Empty if none does.
+std::vector<std::pair<std::string, bool>> frozen_patterns(const std::string& groups) try {
+  std::vector<std::pair<std::string, bool>> patterns;
+  bool has_frozen = false;
+  for (const ParamGroup& group : parse_param_groups(groups)) {
+    patterns.emplace_back(group.pattern, group.frozen);
+    has_frozen = has_frozen || group.frozen;
+  }
+  return has_frozen ? patterns : std::vector<std::pair<std::string, bool>>{};
 } catch (const ConfigError&) {
-  return false;  // of a program that has a setting of this name for something else
+  return {};  // of a program that has a setting of this name for something else
 }
 
 // SGD without momentum has no moments.
@@ -33,7 +40,7 @@ bool begins_or_ends_momentum(const std::string& before, const std::string& now) 
 bool changes_the_moments(const Drift& drift) {
   return drift.key == "opt" ||
          (drift.key == "momentum" && begins_or_ends_momentum(drift.before, drift.now)) ||
-         (drift.key == "param_groups" && (freezes(drift.before) || freezes(drift.now)));
+         (drift.key == "param_groups" && frozen_patterns(drift.before) != frozen_patterns(drift.now));
 }
 
 bool is_sgd(const RunIdentity& run) {

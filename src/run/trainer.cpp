@@ -146,10 +146,14 @@ void Trainer::Impl::consume(const Window& window) {
 // A run that counts updates would never end.
 void Trainer::Impl::refuse_empty_epoch(const StepReport& step) {
   empty_in_a_row_ = step.outcome == StepOutcome::kEmpty ? empty_in_a_row_ + 1 : 0;
-  if (empty_in_a_row_ < setup_.sampler.windows_per_epoch()) return;
+  // An order of one's own may have shorter epochs than the data.
+  const int64_t samples = setup_.job.data.train->size();
+  const int64_t windows_of_data = (samples - 1) / setup_.sampler.global_batch() + 1;
+  if (empty_in_a_row_ < std::max(setup_.sampler.windows_per_epoch(), windows_of_data)) return;
   throw DataError("data set " + setup_.job.data.train->spec().name + ": no sample of the last " +
                   std::to_string(empty_in_a_row_) +
-                  " windows, a whole epoch, counts: their weight is 0; correct the targets or Task::weight");
+                  " windows, as many as the data have, counts: their weight is 0; correct the targets or "
+                  "Task::weight");
 }
 
 void Trainer::Impl::react(const Window& window, const StepReport& step) {
@@ -160,7 +164,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
   if (step.spike) event(Spike{.window = step.window, .what = to_string(*step.spike)});
   if (step.diverged) {
     throw Diverged("diverged at window " + number + ": too many updates in a row were not finite, first in " +
-                   step.first_non_finite + "; lower `lr` or set `clip_grad`");
+                   step.first_non_finite + "; look at the samples, lower `lr` or set `clip_grad`");
   }
   const std::string cause =
       step.spike ? to_string(*step.spike) : "not finite, first in " + step.first_non_finite;
@@ -169,7 +173,7 @@ void Trainer::Impl::react(const Window& window, const StepReport& step) {
       return;
     case Reaction::kStop:
       throw Diverged("stopped at window " + number + ": " + cause +
-                     "; lower `lr`, set `clip_grad`, or let it skip such windows");
+                     "; look at its samples, lower `lr`, set `clip_grad`, or let it skip such windows");
     case Reaction::kRollBack:
       roll_back(step, cause);
   }

@@ -87,7 +87,7 @@ void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& o
   // The files of the best evaluation are in the folder that it was made in.
   if (is_fork_ && !output_dir.empty()) run_.best.forget();
   together([&] {
-    if (!resumed_ && writes() && !output_dir.empty() && !list_checkpoints(output_dir).empty())
+    if ((!resumed_ || is_fork_) && writes() && !output_dir.empty() && !list_checkpoints(output_dir).empty())
       throw ConfigError(output_dir +
                         ": holds checkpoints of another run, which a new one would mix with its own; "
                         "resume from them, or give another folder");

@@ -23,6 +23,8 @@ bool contains_batch_norm(const torch::nn::Module& module) {
   return false;
 }
 
+}  // namespace
+
 void check_loss(const at::Tensor& loss) {
   const char* problem = !loss.defined()                    ? "nothing"
                         : loss.dim() != 0                  ? "a tensor with dimensions"
@@ -33,8 +35,6 @@ void check_loss(const at::Tensor& loss) {
     throw ConfigError(std::string("Task::loss_sum gave ") + problem +
                       "; it must give an fp32 scalar with gradient");
 }
-
-}  // namespace
 
 Accumulator::Accumulator(const Task& task, Precision precision, at::Device device)
     : task_(task),

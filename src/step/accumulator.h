@@ -12,6 +12,9 @@
 
 namespace gradstep {
 
+// Throws ConfigError unless it is what Task::loss_sum must give: one fp32 number with gradient.
+void check_loss(const at::Tensor& loss);
+
 class Accumulator {
  public:
   // The task must outlive it.

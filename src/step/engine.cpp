@@ -66,7 +66,8 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
 
 StepReport Engine::Impl::step(const Window& window) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
-  if (!std::exchange(has_stepped, true)) require_same_user_state();
+  if (!has_stepped) require_same_user_state();
+  has_stepped = true;
   StepReport report = begin_report(window);  // weight, learning rate
   if (report.divisor == 0) return pass_by(window, std::move(report), StepOutcome::kEmpty);
 
@@ -333,24 +334,6 @@ StepReport Engine::step(const at::Tensor& inputs, const at::Tensor& targets, int
 
 StepReport Engine::step_over(const Window& window) {
   return impl_->pass_by(window, impl_->begin_report(window), StepOutcome::kSteppedOver);
-}
-
-Examination Engine::examine(const Window& window, std::optional<double> divisor) {
-  if (!divisor)
-    divisor = window_weight(impl_->task, window, impl_->counters.windows + 1, impl_->device, impl_->world);
-  if (*divisor == 0) return {};
-  std::optional<ModeGuard> training;
-  if (!impl_->task.module->is_training()) training.emplace(*impl_->task.module, true);
-  impl_->snapshot.save();
-  Examination seen;
-  try {
-    seen = impl_->examine_as(window, impl_->host_scale, *divisor);
-  } catch (...) {
-    impl_->drop();
-    throw;
-  }
-  impl_->drop();
-  return seen;
 }
 
 bool Engine::is_whole() const { return impl_->is_whole; }

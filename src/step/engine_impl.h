@@ -33,6 +33,7 @@ struct Engine::Impl {
 
   StepReport step(const Window& window);
   StepReport pass_by(const Window& window, StepReport report, StepOutcome outcome);
+  Examination examine(const Window& window, double loss_scale, double divisor);
   Examination examine_as(const Window& window, double loss_scale, double divisor);
   Examination look_together(const Window& window, const StepReport& report);
 

@@ -15,16 +15,20 @@ bool counts(const at::Tensor& tensor) {
 
 double sum_of_squares(const at::Tensor& tensor) {
   const double norm =
-      at::linalg_vector_norm(tensor.detach(), 2, at::OptionalIntArrayRef(), /*keepdim=*/false, at::kDouble)
+      at::linalg_vector_norm(computable(tensor), 2, at::OptionalIntArrayRef(), /*keepdim=*/false, at::kDouble)
           .item<double>();
   return norm * norm;
 }
 
 int64_t num_not_finite(const at::Tensor& tensor) {
-  return tensor.numel() - at::isfinite(tensor.detach()).sum().item<int64_t>();
+  return tensor.numel() - at::isfinite(computable(tensor)).sum().item<int64_t>();
 }
 
 }  // namespace
+
+at::Tensor computable(const at::Tensor& tensor) {
+  return at::isFloat8Type(tensor.scalar_type()) ? tensor.detach().to(at::kFloat) : tensor.detach();
+}
 
 std::string module_of(const std::string& parameter) {
   const size_t dot = parameter.rfind('.');

@@ -14,6 +14,9 @@ namespace gradstep {
 // "fc1" of "fc1.weight"; "" for a parameter of the root.
 [[nodiscard]] std::string module_of(const std::string& parameter);
 
+// The values in a type that has arithmetic: of float8 in fp32, without a graph.
+[[nodiscard]] at::Tensor computable(const at::Tensor& tensor);
+
 class ModuleSums {
  public:
   // Begins anew, for the modules of these parameters, in their order.

@@ -49,7 +49,7 @@ Finding inspect(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage() || !tensor.is_floating_point() || tensor.numel() == 0) {
     return Finding::kFinite;
   }
-  const at::Tensor values = tensor.detach();
+  const at::Tensor values = computable(tensor);
   if (at::isfinite(values).all().item<bool>()) return Finding::kFinite;
   const bool masked = at::isfinite(values).logical_or(at::isneginf(values)).all().item<bool>();
   return masked ? Finding::kOnlyNegativeInfinity : Finding::kNotFinite;

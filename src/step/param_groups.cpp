@@ -90,7 +90,7 @@ ParamGroup read_group(const std::string& text) {
   std::string hint = did_you_mean(group.pattern, near);
   if (hint.empty() && !names.empty())
     hint = "; parameters have names such as " + names.front() + " and " + names.back();
-  throw ConfigError("parameter group " + group.pattern + ": matches no parameter" + hint);
+  throw ConfigError("`param_groups`: " + group.pattern + " matches no parameter" + hint);
 }
 
 TrainedParameter settle(const std::string& name, const at::Tensor& tensor, const ParamGroup* group,

@@ -9,6 +9,7 @@
 
 #include "gradstep/base/error.h"
 #include "model/mode_guard.h"
+#include "step/accumulator.h"
 #include "step/task_snapshot.h"
 
 namespace gradstep {
@@ -134,7 +135,9 @@ void forward_backward(const Task& task, const Batch& batch, at::Device device, P
     const AutocastGuard autocast(device.type(), precision);
     loss = task.loss_sum(task.forward(batch), batch);
   }
-  if (loss.requires_grad()) loss.backward();  // the engine will refuse a module that is frozen altogether
+  if (!loss.requires_grad()) return;  // the engine will refuse a module that is frozen altogether
+  check_loss(loss);
+  loss.backward();
 }
 
 // Whether `rounds` rounds, the first one not counted, will do.

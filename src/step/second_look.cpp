@@ -4,10 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "dist/over_ranks.h"
+#include "model/mode_guard.h"
 #include "step/engine_impl.h"
 #include "step/non_finite.h"
+#include "step/window_weight.h"
 
 namespace gradstep {
 namespace {
@@ -56,6 +59,20 @@ Examination from(const std::string& texts, const std::string& numbers) {
   return seen;
 }
 
+// Another value while it lives.
+template <class Value>
+class Meanwhile {
+ public:
+  Meanwhile(Value& place, Value value) : place_(place), before_(std::exchange(place, value)) {}
+  ~Meanwhile() { place_ = before_; }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  Value& place_;
+  const Value before_;
+};
+
 }  // namespace
 
 Examination share_examination(Examination own, c10::Device device, World& world) {
@@ -98,6 +115,35 @@ Examination Engine::Impl::look_together(const Window& window, const StepReport& 
   }
   zero_grad();
   return share_examination(std::move(own), device, world);
+}
+
+Examination Engine::Impl::examine(const Window& window, double loss_scale, double divisor) {
+  if (divisor == 0) return {};
+  std::optional<ModeGuard> training;
+  if (!task.module->is_training()) training.emplace(*task.module, true);
+  snapshot.save();
+  Examination seen;
+  try {
+    seen = examine_as(window, loss_scale, divisor);
+  } catch (...) {
+    drop();
+    throw;
+  }
+  drop();
+  return seen;
+}
+
+Examination Engine::examine(const Window& window, std::optional<double> divisor) {
+  if (!divisor)
+    divisor = window_weight(impl_->task, window, impl_->counters.windows + 1, impl_->device, impl_->world);
+  return impl_->examine(window, impl_->host_scale, *divisor);
+}
+
+Examination Engine::examine(const Window& window, const StepReport& report) {
+  // The seed and the pieces of the window follow from these two.
+  const Meanwhile<int64_t> windows(impl_->counters.windows, report.window - 1);
+  const Meanwhile<int64_t> micro_batch(impl_->micro_batch, report.micro_batch);
+  return impl_->examine(window, report.loss_scale, report.divisor);
 }
 
 }  // namespace gradstep

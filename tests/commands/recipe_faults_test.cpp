@@ -53,9 +53,14 @@ class FaultyRecipe final : public Recipe {
     if (is_empty) return {empty, nullptr};
     return {line, has_empty_test ? empty : nullptr};
   }
-  Task task(const DatasetSpec& /*spec*/) override { return regression_task(make()); }
+  Task task(const DatasetSpec& /*spec*/) override {
+    Task task = regression_task(make());
+    if (change_task) change_task(task);
+    return task;
+  }
 
   inline static std::function<torch::nn::Sequential()> make;
+  inline static std::function<void(Task&)> change_task;
   inline static bool reads_file = false;
   inline static bool is_empty = false;
   inline static bool has_empty_test = false;
@@ -70,6 +75,7 @@ class RecipeFaults : public ::testing::Test {
     app_.recipe<FaultyRecipe>("model");
     set_program(AppAccess::program(app_));
     FaultyRecipe::make = [] { return torch::nn::Sequential(torch::nn::Linear(1, 1)); };
+    FaultyRecipe::change_task = nullptr;
     FaultyRecipe::reads_file = false;
     FaultyRecipe::is_empty = false;
     FaultyRecipe::has_empty_test = false;
@@ -144,6 +150,24 @@ TEST_F(RecipeFaults, WhatItThrowsIsNamedByItsFunction) {
   EXPECT_THAT(refusal<Error>(settings()), HasSubstr("task() of model 'model' threw something"));
   FaultyRecipe::make = []() -> torch::nn::Sequential { throw DataError("speaks for itself"); };
   EXPECT_THAT(refusal<DataError>(settings()), ::testing::StartsWith("speaks for itself"));
+}
+
+TEST_F(RecipeFaults, WhatItsTaskThrowsIsNamedByItsFunction) {
+  FaultyRecipe::change_task = [](Task& task) {
+    task.forward = [](const Batch& batch) { return batch.extras.at("town"); };
+  };
+  EXPECT_THAT(refusal<Error>(settings()), HasSubstr("Task::forward of model 'model' threw an exception: "));
+  FaultyRecipe::change_task = [](Task& task) {
+    task.loss_sum = [](const at::Tensor&, const Batch&) -> at::Tensor { throw 42; };
+  };
+  EXPECT_THAT(refusal<Error>(settings()), HasSubstr("Task::loss_sum of model 'model' threw something"));
+}
+
+TEST_F(RecipeFaults, ALossThatIsNoSumIsRefusedByTheProbeToo) {
+  FaultyRecipe::change_task = [](Task& task) {
+    task.loss_sum = [](const at::Tensor& outputs, const Batch&) { return outputs.square().flatten(); };
+  };
+  EXPECT_THAT(refusal<ConfigError>(settings()), HasSubstr("Task::loss_sum gave a tensor with dimensions"));
 }
 
 TEST_F(RecipeFaults, FlagsThatNoFileOfARunCouldHoldAreErrorsOfTheProgram) {

@@ -40,14 +40,14 @@ struct Now {
 
   Now() { config.precision = "bf16"; }
 
-  [[nodiscard]] std::vector<Drift> drift() const {
+  [[nodiscard]] std::vector<Drift> drift(const TrainState& before = stored()) const {
     const Settings texts = settings->texts({});
-    return find_drift(stored(), {texts, global_batch, total_updates, fingerprint, best_metric});
+    return find_drift(before, {texts, global_batch, total_updates, fingerprint, best_metric});
   }
   // Empty: goes on.
-  [[nodiscard]] std::string refusal(bool accept = false) const {
+  [[nodiscard]] std::string refusal(bool accept = false, const TrainState& before = stored()) const {
     try {
-      refuse_drift(drift(), "runs/a/checkpoints/step-00000120", accept);
+      refuse_drift(drift(before), "runs/a/checkpoints/step-00000120", accept);
       return "";
     } catch (const ConfigError& error) {
       return error.what();
@@ -108,6 +108,18 @@ TEST(Drift, AcceptDriftIsNotAdvisedForAnotherOptimizerOrOtherFrozenParameters) {
   Now sgd;
   sgd.config.opt = "sgd";
   EXPECT_EQ(sgd.refusal(/*accept=*/true), refusal("opt", "sgd"));
+}
+
+TEST(Drift, GroupsThatFreezeTheSameMayChangeOtherwise) {
+  const auto refusal = [](const std::string& was, const std::string& is) {
+    TrainState before = stored();
+    before.settings["param_groups"] = was;
+    Now now;
+    now.settings->set("param_groups", is, "");
+    return now.refusal(/*accept=*/true, before);
+  };
+  EXPECT_EQ(refusal("fc2.*:frozen; fc1.*:lr=0.1", "fc2.*:frozen; fc1.*:lr=0.2"), "");
+  EXPECT_THAT(refusal("fc2.*:frozen; fc1.*:lr=0.1", "fc1.*:frozen; fc2.*:lr=0.1"), HasSubstr("param_groups"));
 }
 
 // SGD without momentum has no moments to go on from; AdamW does not look at it.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -233,6 +234,28 @@ TEST(TrainerRanks, ASecondLookThatFailsOnOneHoldsUpNobody) {
       EXPECT_EQ(run.ranks[0]->end->skipped_total, 1);
       EXPECT_EQ(run.events<BlackBoxFailed>().size(), is_spike ? 1U : 0U);  // told by rank 0
     }
+  }
+}
+
+// The second one is that of the look at the spike.
+TEST(TrainerRanks, AUserStateThatOneCannotTakeBackAfterTheLookEndsBoth) {
+  for (const int64_t failing : {0, 1}) {
+    SCOPED_TRACE(failing);
+    RankedRun run;
+    spike_at_window_6(run);
+    std::array<int, 2> num_restores{};
+    run.prepare = [&](int64_t number, Rank& rank) {
+      rank.job.task.user_state = [] { return UserState{.values = {{"stage", "1"}}}; };
+      rank.job.task.restore_user_state = [&num_restores, number, failing](const UserState&) {
+        if (++num_restores[static_cast<size_t>(number)] == 2 && number == failing)
+          throw std::runtime_error("the user's own");
+      };
+    };
+    run.run();
+    EXPECT_THAT(num_restores, ElementsAre(2, 2));
+    for (const auto& rank : run.ranks) EXPECT_FALSE(rank->end);
+    // A checkpoint has the user state of rank 0, which is not saved if it could not be taken back.
+    EXPECT_EQ(run.newest().engine.counters.windows, failing == 0 ? 4 : 6);
   }
 }
 

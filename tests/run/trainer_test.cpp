@@ -277,5 +277,19 @@ TEST(TrainerRun, ANewRunInTheFolderOfAnotherIsRefused) {
       ::testing::HasSubstr("holds checkpoints of another run"));
 }
 
+// Nor is a run that comes from elsewhere.
+TEST(TrainerRun, ARunThatGoesOnInTheFolderOfAnotherIsRefused) {
+  SmallRun first;
+  first.run();
+  SmallRun second;
+  second.config.seed = 1;
+  second.run();
+  Trainer trainer(first.job(), solo());
+  trainer.resume_newest(first.out.path());
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { trainer.run(first.sink, first.stop, posix_file_system(), second.out.path()); }),
+              ::testing::HasSubstr("holds checkpoints of another run"));
+}
+
 }  // namespace
 }  // namespace gradstep::testing

@@ -184,6 +184,18 @@ TEST(NonFiniteFinder, AnAttentionMaskIsNotTheCulprit) {
   EXPECT_THAT(finder.first(), HasSubstr("aten::log"));
 }
 
+// float8 has no arithmetic of its own.
+TEST(NonFiniteFinder, LooksIntoFloat8) {
+  const at::Tensor w = at::ones({2, 2}).requires_grad_();
+  const at::Tensor large = at::full({2, 2}, 3e38F);
+  const NonFiniteFinder finder({{"fc.w", w}});
+  ::testing::internal::CaptureStderr();
+  at::Tensor sums = large.mm(w);
+  sums = sums.to(at::kFloat8_e4m3fn).to(at::kFloat);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(finder.first(), HasSubstr("aten::mm with parameter fc.w"));
+}
+
 TEST(NonFiniteFinder, ABrokenParameterIsNamedItself) {
   const NonFiniteFinder finder({{"fc.weight", at::ones({2})}, {"fc.bias", at::full({1}, kNan)}});
   EXPECT_EQ(finder.first(), "parameter fc.bias (module fc)");

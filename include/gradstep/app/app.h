@@ -75,8 +75,8 @@ class Recipe {
   virtual ~Recipe() = default;
   /// Adds the options of model and data.
   virtual void flags(Flags& /*flags*/) {}
-  /// Loads training and test data, the same samples each time; without test data nothing is evaluated. Throws
-  /// DataError that says what to do.
+  /// Loads training and evaluation data, the same samples each time; without the latter nothing is evaluated.
+  /// Throws DataError that says what to do.
   [[nodiscard]] virtual DatasetPair data() = 0;
   /// As ModelRecipe::task().
   [[nodiscard]] virtual Task task(const DatasetSpec& spec) = 0;
@@ -100,8 +100,9 @@ class Recipe {
 /// file, environment variables, plan, help and exit codes. Recipes are registered by name, in the order of
 /// the help; the first model and the first data set are the defaults. A name is one line of UTF-8 without /,
 /// and no two models or data sets have the same. The program needs a model and a data set, or one Recipe and
-/// nothing else; run() refuses others. An exception of a recipe's function that is no gradstep::Error ends
-/// the program with exit code 1 and a line that names the function.
+/// nothing else; run() refuses others. An exception of a function of a
+/// recipe, or of its task or data set, that is no gradstep::Error ends the program with exit code 1 and a
+/// line that names the function.
 class App {
  public:
   /// A program without recipes. `name` is its name in messages and help.

@@ -39,10 +39,10 @@ struct SaveOutcome {
 /// memory; a thread writes it. Threads: one at a time may call it.
 class Checkpointer {
  public:
-  /// Saves into options.output_dir. The file system must outlive it. Cleans up after a
-  /// run that was killed: removes what it left half written, and renames a checkpoint back that was moved
-  /// aside, unless another is in its place. REQUIRES: the caller holds the lock of the output folder
-  /// (OutputDir). Throws CheckpointError.
+  /// Saves into options.output_dir. The file system must outlive it. Cleans up after a run that was killed:
+  /// removes what it left half written, and renames a checkpoint back that was moved aside, unless another is
+  /// in its place. REQUIRES: the caller holds the lock of the output folder (OutputDir). Throws
+  /// CheckpointError.
   Checkpointer(FileSystem& file_system, CheckpointerOptions options);
   /// Waits for the save in flight.
   ~Checkpointer();

@@ -73,15 +73,17 @@ struct Job {
   /// How to train. If schedule.total_steps is 0, the trainer fills it in. `seed` is also the seed of the
   /// order and the draws.
   EngineOptions engine{};
-  int64_t global_batch = 0;   ///< samples of an update, over all ranks; 0: one micro-batch for each rank
-  EpochOrder order{};         ///< of the samples; empty: shuffled by the seed
-  int64_t epoch_size = 0;     ///< numbers in `order`; 0: the size of the training data
-  int64_t num_workers = 1;    ///< threads that gather windows ahead; 0: none
-  JobLength length{};         ///< when the run ends
-  EvalPolicy eval{};          ///< when it is evaluated
-  SavePolicy save{};          ///< when it saves
-  TroublePolicy trouble{};    ///< what it does if numbers go wrong
-  bool accept_drift = false;  ///< resume although data, seed, length or a setting that is kRefused differ
+  int64_t global_batch = 0;  ///< samples of an update, over all ranks; 0: one micro-batch for each rank
+  EpochOrder order{};        ///< of the samples; empty: shuffled by the seed
+  int64_t epoch_size = 0;    ///< numbers in `order`; 0: the size of the training data
+  int64_t num_workers = 1;   ///< threads that gather windows ahead; 0: none
+  JobLength length{};        ///< when the run ends
+  EvalPolicy eval{};         ///< when it is evaluated
+  SavePolicy save{};         ///< when it saves
+  TroublePolicy trouble{};   ///< what it does if numbers go wrong
+  /// Resume although data, seed, length or a setting that is kRefused differ. What gives the optimizer other
+  /// tensors stays refused: another kind, momentum from or to 0, other frozen parameters.
+  bool accept_drift = false;
 
   JobNames names{};  ///< for the plan
   /// Settings of your own that checkpoints keep and a resume compares, each key once: {{"width", "64"}}.

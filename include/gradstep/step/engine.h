@@ -126,10 +126,10 @@ class Engine {
   /// (kOutOfMemory), and the engine is as before.
   ///
   /// Throws ConfigError for a weight that is negative or not finite, for a sparse gradient, and for user
-  /// state that only some ranks have; and what the task throws. After an exception gradients are empty,
-  /// buffers and user state are as before, autocast is off, and the same window may be given again; the other
-  /// ranks throw Error. After the first update it throws ConfigError if that changed the layout of
-  /// Optimizer::state(); the window is consumed then.
+  /// state that only some ranks have; and what the task throws. After an exception gradients are empty and
+  /// autocast is off; if is_whole(), buffers and user state are as before, and the same window may be given
+  /// again. The other ranks throw Error. After the first update it throws ConfigError if that changed the
+  /// layout of Optimizer::state(); the window is consumed then.
   StepReport step(const Window& window);
 
   /// The same for a window of your own tensors: inputs (n, ...), targets (n, ...). `epoch` only labels the
@@ -144,15 +144,18 @@ class Engine {
   /// memory; if memory runs out, the result only says so. With `divisor`, which is the StepReport::divisor of
   /// that window, a rank may call it alone; without it, all ranks call it together.
   [[nodiscard]] Examination examine(const Window& window, std::optional<double> divisor = {});
+  /// The same for the window that step() has consumed with this report. A rank may call it alone.
+  [[nodiscard]] Examination examine(const Window& window, const StepReport& report);
 
-  /// False if step() threw after it had begun to change the parameters: the state belongs to no window then,
-  /// and must not be saved.
+  /// False if step() threw after it had begun to change the parameters, and if step() or examine() could not
+  /// take buffers or user state back: the state belongs to no window then, and must not be saved.
   [[nodiscard]] bool is_whole() const;
   /// Counters, scale, micro-batch and history. Waits for the device. capture_engine() adds the tensors.
   /// Throws ConfigError naming the tensor if names, types or shapes of Optimizer::state() have changed since
   /// the engine was made.
   [[nodiscard]] EngineState state() const;
-  /// Takes counters, scale, micro-batch and history over. The caller copies the tensors:
+  /// Takes counters, scale, micro-batch and history over; the engine counts as whole then. The caller copies
+  /// the tensors:
   /// optimizer().parameters(), optimizer().state(), averages() and the buffers of the module.
   /// restore_engine() does all of it.
   void restore(const EngineState& state);
