@@ -317,9 +317,16 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   }
   if (config.precision != "auto") precision = parse_precision(config.precision);
   if (config.matmul != "auto") matmul = parse_matmul(config.matmul);
-  const PrecisionChoice choice = settle_precision(
+  // What a stopwatch chooses may be another thing in the next run.
+  const bool is_settled = config.deterministic && (!precision || !matmul);
+  if (config.deterministic) {
+    precision = precision.value_or(Precision::kFp32);
+    matmul = matmul.value_or(Matmul::kTorch);
+  }
+  PrecisionChoice choice = settle_precision(
       job.task, train, config.seed, largest_micro_batch(job.task, config.batch_size, sampler, world.size()),
       precision, matmul);
+  if (is_settled) choice.reason = "not measured, since the run is deterministic";
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 

@@ -31,7 +31,9 @@ ExitCode failing_code(ExitCode code) {
     case ExitCode::kData:
     case ExitCode::kOutOfMemory:
     case ExitCode::kSigint:
+    case ExitCode::kSighup:
     case ExitCode::kSigusr1:
+    case ExitCode::kSigusr2:
     case ExitCode::kSigterm:
       return code;
     case ExitCode::kOk:

@@ -96,19 +96,25 @@ double quota_cores(const std::string& root, const std::string& membership) {
   return cores;
 }
 
-int64_t bytes_left(const std::string& limit_file, const std::string& used_file) {
-  const int64_t limit = number_or(first_word(limit_file), kNoLimit);
-  return limit == kNoLimit ? kNoLimit : std::max<int64_t>(0, limit - number_or(first_word(used_file), 0));
+// `reclaimable`: the key in memory.stat of the cached files that the kernel drops when it needs their memory.
+int64_t bytes_left(const std::string& folder, const char* limit_name, const char* used_name,
+                   const char* reclaimable) {
+  const int64_t limit = number_or(first_word(folder + limit_name), kNoLimit);
+  if (limit == kNoLimit) return kNoLimit;
+  const int64_t used = number_or(first_word(folder + used_name), 0);
+  const int64_t cached = number_or(field(folder + "/memory.stat", std::string(reclaimable) + " "), 0);
+  return std::max<int64_t>(0, limit - std::max<int64_t>(0, used - cached));
 }
 
 // By the tightest limit; kNoLimit without one.
 int64_t cgroup_free_bytes(const std::string& root, const std::string& membership) {
   int64_t bytes = kNoLimit;
   for (const std::string& folder : folders_down(root, group_of(membership, ""))) {
-    bytes = std::min(bytes, bytes_left(folder + "/memory.max", folder + "/memory.current"));
+    bytes = std::min(bytes, bytes_left(folder, "/memory.max", "/memory.current", "inactive_file"));
   }
   for (const std::string& folder : folders_down(root + "/memory", group_of(membership, "memory"))) {
-    bytes = std::min(bytes, bytes_left(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes"));
+    bytes = std::min(bytes, bytes_left(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                                       "total_inactive_file"));
   }
   return bytes;
 }
@@ -147,6 +153,13 @@ double process_start() {
 int64_t num_usable_cores(const std::string& cgroup_root, const std::string& membership) {
   const double cores = std::min(num_cores_by_affinity(), std::ceil(quota_cores(cgroup_root, membership)));
   return std::max<int64_t>(1, static_cast<int64_t>(cores));
+}
+
+int64_t num_default_threads() {
+  constexpr int64_t kMostThreads = 4096;
+  const char* const asked = std::getenv("OMP_NUM_THREADS");  // "4", or a list by level: "4,2"
+  const int64_t threads = asked == nullptr ? 0 : number_or(asked, 0);
+  return threads >= 1 ? std::min(threads, kMostThreads) : num_usable_cores();
 }
 
 int64_t resident_bytes() {

@@ -13,6 +13,10 @@ namespace gradstep {
 [[nodiscard]] int64_t num_usable_cores(const std::string& cgroup_root = "/sys/fs/cgroup",
                                        const std::string& membership = "/proc/self/cgroup");
 
+// The threads to compute with if nobody says: OMP_NUM_THREADS, which schedulers and launchers set, else the
+// usable cores.
+[[nodiscard]] int64_t num_default_threads();
+
 // Bytes of memory this process holds (resident set); 0 when it cannot be read.
 [[nodiscard]] int64_t resident_bytes();
 

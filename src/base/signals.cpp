@@ -12,7 +12,7 @@
 namespace gradstep {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 std::array<struct sigaction, kSignals.size()> g_before{};  // what handled them before
 
@@ -26,8 +26,12 @@ ExitCode reason_of(int signal_number) {
   switch (signal_number) {
     case SIGINT:
       return ExitCode::kSigint;
+    case SIGHUP:
+      return ExitCode::kSighup;
     case SIGUSR1:
       return ExitCode::kSigusr1;
+    case SIGUSR2:
+      return ExitCode::kSigusr2;
     default:
       return ExitCode::kSigterm;
   }
@@ -47,11 +51,18 @@ void install_stop_signals(StopToken& stop) {
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;  // reads and writes go on; the loop looks at the token by itself
   sigemptyset(&action.sa_mask);
+  sigset_t handled;
+  sigemptyset(&handled);
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction before{};
-    sigaction(kSignals[i], &action, &before);
+    sigaction(kSignals[i], nullptr, &before);
     if (before.sa_handler != handle) g_before[i] = before;
+    if (before.sa_handler == SIG_IGN) continue;  // by nohup, or a shell that started it in the background
+    sigaction(kSignals[i], &action, nullptr);
+    sigaddset(&handled, kSignals[i]);
   }
+  // A parent may have blocked them, and a blocked signal never comes.
+  pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
 }
 
 void detach_stop_signals() { g_stop = nullptr; }

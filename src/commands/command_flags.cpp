@@ -31,7 +31,7 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
                     .group = kEval,
                     .metavar = "N",
                     .help = "Threads that compute.",
-                    .default_text = "0, the cores within the cgroup quota"},
+                    .default_text = "0, OMP_NUM_THREADS or the cores within the cgroup quota"},
                    &EvalOptions::threads, {.min = 0, .max = 4096}),
       integer_flag({.key = "batch_size",
                     .group = kEval,

@@ -24,8 +24,10 @@ constexpr ExitCodeLine kExitCodes[] = {
     {"4", "no usable checkpoint or model file, or none can be written"},
     {"5", "the data set is missing or broken"},
     {"6", "out of memory"},
+    {"129", "stopped by SIGHUP, checkpoint and model saved"},
     {"130", "stopped by SIGINT, checkpoint and model saved (a second SIGINT: at once, nothing saved)"},
     {"138", "stopped by SIGUSR1, checkpoint and model saved"},
+    {"140", "stopped by SIGUSR2, checkpoint and model saved"},
     {"143", "stopped by SIGTERM, checkpoint and model saved"},
 };
 constexpr size_t kFlagColumn = 32;

@@ -232,7 +232,7 @@ void add_machine(TrainFlags& flags) {
                                 .group = kMachine,
                                 .metavar = "N",
                                 .help = "Threads that compute.",
-                                .default_text = "0, the cores within the cgroup quota"},
+                                .default_text = "0, OMP_NUM_THREADS or the cores within the cgroup quota"},
                                &RunConfig::threads, {.min = 0, .max = 4096}));
   flags.push_back(text_flag(
       {.key = "memory_limit",

@@ -99,6 +99,7 @@ class ConsoleSink::Impl {
   }
 
   void event(const EventRow& row) {
+    if (std::holds_alternative<RunFailed>(row.event)) return;  // the program prints its error
     if (!options_.quiet) print(reworded(event_line(row.event)));
   }
 

@@ -36,6 +36,9 @@ EventText text_of(const BlackBoxWritten& event) {
 EventText text_of(const BlackBoxFailed& event) {
   return {"black box failed", {{"window", std::to_string(event.window)}, {"error", event.error}}};
 }
+EventText text_of(const RunFailed& event) {
+  return {"failed", {{"error", event.error}, {"code", std::to_string(event.code)}}};
+}
 EventText text_of(const Warning& event) { return {"warning", {{"text", event.text}}}; }
 
 // "name: key value, key value"; sentences go without their key.

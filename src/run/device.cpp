@@ -62,7 +62,7 @@ c10::Device parse_device(const std::string& text) {
 }
 
 void set_threads(int64_t threads, int64_t num_others) {
-  if (threads == 0) threads = num_usable_cores();
+  if (threads == 0) threads = num_default_threads();
   // After a smaller team OpenMP starts new threads while the old ones are still ending.
   require_threads(2 * (threads - 1) + num_others);
   at::set_num_threads(static_cast<int>(threads));

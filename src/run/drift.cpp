@@ -31,6 +31,10 @@ std::vector<std::pair<std::string, bool>> frozen_patterns(const std::string& gro
   return {};  // of a program that has a setting of this name for something else
 }
 
+std::string build_text(const std::string& version, const std::string& git_commit) {
+  return version + " (commit " + git_commit + ")";
+}
+
 // SGD without momentum has no moments.
 bool begins_or_ends_momentum(const std::string& before, const std::string& now) {
   return (parse_real(before) == 0.0) != (parse_real(now) == 0.0);
@@ -66,6 +70,10 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
     if (std::ranges::find(now.settings, key, &Setting::key) == now.settings.end())
       drifts.push_back({key, was, "no setting of this program", OnResume::kWarned});
   }
+  add_unless_equal("gradstep", build_text(before.version, before.git_commit),
+                   build_text(std::string(version()), std::string(git_commit())), OnResume::kWarned, drifts);
+  if (!before.torch_version.empty())
+    add_unless_equal("LibTorch", before.torch_version, TORCH_VERSION, OnResume::kWarned, drifts);
   add_unless_equal("best_metric", before.best_metric, now.best_metric, OnResume::kWarned, drifts);
   add_unless_equal("global batch (`batch_size`, `grad_accum_steps`, `global_batch_size`)",
                    std::to_string(before.global_batch), std::to_string(now.global_batch), OnResume::kRefused,

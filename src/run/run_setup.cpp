@@ -38,6 +38,12 @@ EngineOptions engine_options(const Job& job, const RunLength& length) {
   return options;
 }
 
+// Of fp32 on a CPU, where there is a choice.
+std::string matmul_text(Precision precision, c10::Device device) {
+  if (precision != Precision::kFp32 || !device.is_cpu()) return {};
+  return std::string(", matrix products by ") + (current_matmul() == Matmul::kOneDnn ? "oneDNN" : "torch");
+}
+
 RunPlan make_plan(const RunSetup& setup) {
   const Job& job = setup.job;
   RunPlan plan{.dataset = job.names.dataset,
@@ -45,8 +51,7 @@ RunPlan make_plan(const RunSetup& setup) {
                .eval_part = job.names.eval_part,
                .model = job.names.model,
                .device = describe_device(setup.device),
-               .precision = to_string(job.engine.precision) +
-                            (current_matmul() == Matmul::kOneDnn ? ", matrix products by oneDNN" : ""),
+               .precision = to_string(job.engine.precision) + matmul_text(job.engine.precision, setup.device),
                .precision_reason = job.names.precision_reason};
   if (plan.dataset.empty()) plan.dataset = job.data.train->spec().name;
   fill_plan(job, setup.sampler, setup.length, setup.engine, setup.world, plan);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/error_text.h"
+#include "base/exit_code_of.h"
 #include "checkpoint/model_metadata.h"
 #include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
@@ -36,13 +38,11 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
     }
     return finish();
   } catch (const Diverged&) {
-    try {
-      sinks.flush();
-    } catch (const std::exception&) {  // the divergence is what counts
-    }
+    tell_failure();
     throw;
   } catch (...) {
     save_after_error();
+    tell_failure();
     throw;
   }
 }
@@ -58,6 +58,21 @@ void Trainer::Impl::begin() {
   clock_.start(facts_.seconds);
   // Killed before the next one, it goes on from here.
   if (is_fork_) save(/*export_model=*/false, setup_.world);
+}
+
+// The last row of a run that failed, so that readers can tell it from one that goes on. Called while the
+// exception is handled.
+void Trainer::Impl::tell_failure() {
+  const std::exception_ptr failure = std::current_exception();
+  RunFailed row{.code = static_cast<int64_t>(exit_code_of(failure))};
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    row.error = one_line(error);
+  } catch (...) {
+    row.error = "an exception of an unknown kind";
+  }
+  event(std::move(row));
 }
 
 void Trainer::Impl::hear_of_saves(bool at_end) {

@@ -70,6 +70,7 @@ class Trainer::Impl {
   [[nodiscard]] bool has_exports() const;  // the model files of this very update
   RunEnd finish();
   void save_after_error() noexcept;
+  void tell_failure();
 
   [[nodiscard]] Elapsed elapsed() const { return run_.at(facts_.seconds); }
   [[nodiscard]] bool length_reached() const { return setup_.length.reached(elapsed()); }

@@ -15,8 +15,10 @@ enum class ExitCode : int {
   kCheckpoint = 4,   ///< no usable checkpoint or model file, or none can be written
   kData = 5,         ///< the data set is missing or broken
   kOutOfMemory = 6,  ///< the memory is too small: halving the micro-batch did not help, or the run needs more
+  kSighup = 129,     ///< stopped by SIGHUP, state saved
   kSigint = 130,     ///< stopped by SIGINT, state saved
   kSigusr1 = 138,    ///< stopped by SIGUSR1, state saved
+  kSigusr2 = 140,    ///< stopped by SIGUSR2, state saved
   kSigterm = 143,    ///< stopped by SIGTERM, state saved
 };
 

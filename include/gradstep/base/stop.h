@@ -42,26 +42,31 @@ class StopToken {
   std::atomic<int64_t> requested_at_ns_{0};
 };
 
-/// "SIGINT", "SIGTERM" or "SIGUSR1"; "a request" for any other reason.
+/// "SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1" or "SIGUSR2"; "a request" for any other reason.
 [[nodiscard]] constexpr const char* stop_name(ExitCode reason) {
   switch (reason) {
     case ExitCode::kSigint:
       return "SIGINT";
     case ExitCode::kSigterm:
       return "SIGTERM";
+    case ExitCode::kSighup:
+      return "SIGHUP";
     case ExitCode::kSigusr1:
       return "SIGUSR1";
+    case ExitCode::kSigusr2:
+      return "SIGUSR2";
     default:
       return "a request";
   }
 }
 
-/// Installs handlers for SIGINT, SIGTERM and SIGUSR1 that call stop.request(). A second SIGINT ends the
+/// Installs handlers for SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that call stop.request(). A signal that
+/// is ignored already, as by nohup, stays ignored; one that is blocked is unblocked. A second SIGINT ends the
 /// process at once, with exit code 130. REQUIRES: `stop` lives until detach_stop_signals(); a process has one
 /// token at a time.
 void install_stop_signals(StopToken& stop);
 /// Lets go of the token, which may be destroyed then: for a process on its way out, whose exit code is
-/// settled. SIGTERM and SIGUSR1 do nothing from here on; a SIGINT that is not the first still ends the
+/// settled. The other signals do nothing from here on; a SIGINT that is not the first still ends the
 /// process at once.
 void detach_stop_signals();
 

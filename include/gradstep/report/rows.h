@@ -133,9 +133,17 @@ struct Warning {
   bool operator==(const Warning&) const = default;
 };
 
+/// Event: the run ends with an error. Comes last, in the place of a RunEnd.
+struct RunFailed {
+  std::string error{};  ///< one line
+  int64_t code = 0;     ///< exit code of a program that the error ends
+  /// Equal if all fields are equal.
+  bool operator==(const RunFailed&) const = default;
+};
+
 /// What can happen in a run besides windows and evaluations.
 using Event = std::variant<Resumed, SettingChanged, BrokenCheckpoint, SaveFailed, OutOfMemory, Spike,
-                           RolledBack, BlackBoxWritten, BlackBoxFailed, Warning>;
+                           RolledBack, BlackBoxWritten, BlackBoxFailed, Warning, RunFailed>;
 
 /// One event, and where the run stood.
 struct EventRow {
