@@ -32,8 +32,13 @@ Sampler::Sampler(int64_t num_samples, int64_t global_batch, uint64_t seed)
 
 Sampler::Sampler(int64_t num_samples, int64_t global_batch, EpochOrder order)
     : num_samples_(num_samples), global_batch_(global_batch), order_(std::move(order)) {
-  TORCH_CHECK(num_samples >= 1, "Sampler: num_samples is ", num_samples);
-  TORCH_CHECK(global_batch >= 1, "Sampler: global_batch is ", global_batch);
+  // Their numbers must fit into memory, eight bytes each.
+  constexpr int64_t kMostSamples = int64_t{1} << 48;
+  if (num_samples < 1 || num_samples > kMostSamples)
+    throw DataError("sampler: an epoch of " + std::to_string(num_samples) +
+                    " samples; it must have 1 to 2^48");
+  if (global_batch < 1)
+    throw ConfigError("sampler: " + std::to_string(global_batch) + " samples an update; give 1 or more");
 }
 
 int64_t Sampler::windows_per_epoch() const {
