@@ -20,6 +20,36 @@ void check(const std::string& where, const char* what, const NamedTensors& store
   throw CheckpointError(where + " (" + what + "): " + problem + "; resume with the model it was saved from");
 }
 
+// Moments that both sides have, in their orders, and those that begin anew.
+struct Matched {
+  NamedTensors stored{};
+  NamedTensors live{};
+  NamedTensors fresh{};
+};
+
+// Leaves out what one side alone has, if it may.
+template <class MayDiffer>
+Matched match(const NamedTensors& stored, const NamedTensors& live, MayDiffer may_differ) {
+  const std::map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
+  const std::map<std::string, at::Tensor> live_by_name(live.begin(), live.end());
+  // Of another optimizer a tensor of the same name may have another shape.
+  const auto fits = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+  };
+  Matched matched;
+  for (const auto& [name, tensor] : live) {
+    const auto found = by_name.find(name);
+    const bool is_there = found != by_name.end() && fits(found->second, tensor);
+    (is_there || !may_differ(name) ? matched.live : matched.fresh).emplace_back(name, tensor);
+  }
+  for (const auto& [name, tensor] : stored) {
+    const auto found = live_by_name.find(name);
+    if ((found != live_by_name.end() && fits(found->second, tensor)) || !may_differ(name))
+      matched.stored.emplace_back(name, tensor);
+  }
+  return matched;
+}
+
 }  // namespace
 
 TrainState capture_engine(Engine& engine) {
@@ -59,17 +89,22 @@ NamedTensors with_averages(const TrainState& state) {
   return model;
 }
 
-void restore_engine(const std::string& where, const TrainState& state, Engine& engine) {
+void restore_engine(const std::string& where, const TrainState& state, Engine& engine, bool other_moments) {
   const NamedTensors model = model_tensors(*engine.task().module);
   const NamedTensors moments = engine.optimizer().state();
   const NamedTensors averages = engine.averages();
   const bool has_averages = !averages.empty() && !state.ema.empty();
   check(where, "model", state.model, model);
-  check(where, "optimizer", state.optimizer, moments);
+  const auto may_differ = [&](const std::string& name) {
+    return other_moments || engine.optimizer().is_optional(name);
+  };
+  const Matched matched = match(state.optimizer, moments, may_differ);
+  check(where, "optimizer", matched.stored, matched.live);
   if (has_averages) check(where, "averages", state.ema, averages);
   if (engine.task().restore_user_state) engine.task().restore_user_state(state.user);
   copy_by_name(where, state.model, model);
-  copy_by_name(where, state.optimizer, moments);
+  copy_by_name(where, matched.stored, matched.live);
+  for (const auto& [name, tensor] : matched.fresh) tensor.zero_();
   if (has_averages) copy_by_name(where, state.ema, averages);
   if (!has_averages) engine.reset_averages();
   EngineState counters = state.engine;

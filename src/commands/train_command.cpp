@@ -55,6 +55,17 @@ void open_folder(const RunConfig& config, const std::string& asked, std::optiona
   }
 }
 
+// What the console would show: under --quiet it is silent.
+class WarningsOnStderr final : public Sink {
+ public:
+  void window(const WindowRow& /*row*/) override {}
+  void eval(const EvalRow& /*row*/) override {}
+  void event(const EventRow& row) override {
+    if (const auto* warning = std::get_if<Warning>(&row.event)) write_warning(warning->text);
+  }
+  void end(const RunEnd& /*row*/) override {}
+};
+
 void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& dir, SinkList& sinks) {
   sinks.add(std::make_unique<JsonlSink>(dir.file("metrics.jsonl")));
   sinks.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.log_interval = config.log_interval,
@@ -64,6 +75,7 @@ void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& di
                                                                  .width = terminal_width(stdout),
                                                                  .resume_hint = "go on with --resume auto",
                                                                  .reword = spell_flags}));
+  if (config.quiet) sinks.add(std::make_unique<WarningsOnStderr>());
   add_reports(sinks, config.report_to, dir.path());
 }
 
@@ -96,12 +108,11 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   PreparedJob prepared = make_job(settings, world, device, found ? &found->state : nullptr);
   Trainer trainer(std::move(prepared.job), world);
   if (found) trainer.resume(*found);
-  found.reset();  // its tensors are as large as the run's own
-  const std::vector<std::string> about_output = trainer.prepare_output(posix_file_system(), dir.path());
+  found.reset();                                            // its tensors are as large as the run's own
+  trainer.prepare_output(posix_file_system(), dir.path());  // the sinks get its warnings
   warn(prepared.warnings);
   warn(trainer.warnings());
   show_plan(config, trainer.plan());
-  if (config.quiet) warn(about_output);  // else the console shows them, as all events of the run
   if (!trainer.nothing_left()) {
     prepared.settled["output_dir"] = dir.path();
     atomic_write(posix_file_system(), dir.file("config.toml"), {settings.toml(prepared.settled)});

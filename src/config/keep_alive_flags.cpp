@@ -100,8 +100,8 @@ void add_checkpoint_flags(TrainFlags& flags) {
       switch_flag({.key = "accept_drift",
                    .on_resume = OnResume::kNotCompared,
                    .group = kCheckpoints,
-                   .help = "Go on although data, seed, batch, model, length or schedule differ from the "
-                           "checkpoint's.",
+                   .help = "Go on although data, seed, batch, length, schedule or optimizer differ from the "
+                           "checkpoint's. Moments that it lacks begin at 0.",
                    .of_one_start = true},
                   &RunConfig::accept_drift));
   flags.push_back(

@@ -34,10 +34,11 @@ Sampler::Sampler(int64_t num_samples, int64_t global_batch, uint64_t seed)
 
 Sampler::Sampler(int64_t num_samples, int64_t global_batch, EpochOrder order)
     : num_samples_(num_samples), global_batch_(global_batch), order_(std::move(order)) {
-  // Their numbers must fit into memory eight bytes each.
+  // Their numbers must fit into memory, eight bytes each.
   constexpr int64_t kMostSamples = int64_t{1} << 48;
   if (num_samples < 1 || num_samples > kMostSamples)
-    throw DataError("sampler: an epoch of " + std::to_string(num_samples) + " samples; it must have 1 to 2^48");
+    throw DataError("sampler: an epoch of " + std::to_string(num_samples) +
+                    " samples; it must have 1 to 2^48");
   if (global_batch < 1)
     throw ConfigError("sampler: " + std::to_string(global_batch) + " samples an update; give 1 or more");
 }

@@ -62,6 +62,10 @@ c10::Device parse_device(const std::string& text) {
 }
 
 void set_threads(int64_t threads, int64_t num_others) {
+  constexpr int64_t kMostThreads = 4096;
+  if (threads < 0 || threads > kMostThreads)
+    throw ConfigError("`threads` " + std::to_string(threads) + ": must be 0 (chosen) to " +
+                      std::to_string(kMostThreads));
   if (threads == 0) threads = num_default_threads();
   // After a smaller team OpenMP starts new threads while the old ones are still ending.
   require_threads(2 * (threads - 1) + num_others);

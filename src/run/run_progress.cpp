@@ -115,7 +115,7 @@ BlackBox RunProgress::black_box(const Window& window, const StepReport& step) co
 void RunProgress::take_over(const std::string& where, const TrainState& state, int64_t micro_batch) {
   TrainState fitted = state;  // shares the tensors
   fitted.engine.micro_batch = micro_batch;
-  restore_engine(where, fitted, setup.engine);
+  restore_engine(where, fitted, setup.engine, /*other_moments=*/setup.job.accept_drift);
   next = fit_position(state, setup.sampler);
   samples = state.samples;
   epoch = next.index > 0 || next.epoch == 0 ? next.epoch : next.epoch - 1;

@@ -44,4 +44,6 @@ NamedTensors Sgd::state() const {
   return state;
 }
 
+bool Sgd::is_optional(const std::string& name) const { return name.ends_with(".momentum_buffer"); }
+
 }  // namespace gradstep

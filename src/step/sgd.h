@@ -17,6 +17,8 @@ class Sgd final : public Optimizer {
   Sgd(std::vector<TrainedParameter> parameters, const OptimizerOptions& options);
   void step(double lr, const at::Tensor& found_inf) override;
   [[nodiscard]] NamedTensors state() const override;
+  // With a buffer of 0 the first step is that of a run that begins.
+  [[nodiscard]] bool is_optional(const std::string& name) const override;
 
  private:
   void step_bucket(const ParamBucket& bucket, double lr, const at::Tensor& found_inf);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <limits>
 #include <vector>
 
 #include "gradstep/base/error.h"
@@ -99,8 +100,9 @@ TEST(ArraySplit, IsNumpys) {
 }
 
 TEST(Sampler, RefusesNonsense) {
-  EXPECT_THROW(Sampler(0, 1, 0), c10::Error);
-  EXPECT_THROW(Sampler(1, 0, 0), c10::Error);
+  for (const int64_t num_samples : {int64_t{0}, std::numeric_limits<int64_t>::max()})
+    EXPECT_THROW(Sampler(num_samples, 1, 0), DataError);
+  EXPECT_THROW(Sampler(1, 0, 0), ConfigError);
   EXPECT_THROW((void)Sampler(10, 5, 0).window_range(2), c10::Error);
   EXPECT_THROW((void)array_split(4, 2, 2), c10::Error);
 }

@@ -88,6 +88,18 @@ class TensorBoard(ProgramTest):
         board = self.check_curves(self.folder / "run")
         self.assertEqual(sorted(self.curve(board, "val/loss")), [40])
 
+    def test_a_report_that_is_lost_on_the_way_is_told(self):
+        """By the console, and on stderr if that is silent."""
+        for i, quiet in enumerate(([], ["-q"])):
+            flags = ["--max-steps", 20000, "--log-interval", 0, "--report-to", "tensorboard", *quiet]
+            process = start(*self.small(*flags, "--eval-interval", 0, name=f"run{i}"))
+            board = self.folder / f"run{i}/tensorboard"
+            wait_for(lambda: board.exists() and any(each.stat().st_size > 0 for each in board.iterdir()))  # noqa: B023
+            shutil.rmtree(board)
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertIn("tensorboard", err if quiet else out)
+
     def test_k1_stopped_and_taken_up(self):
         flags = ["--epochs", 200, "--save-interval", 50, "--report-to", "tensorboard"]
         for _ in range(5):

@@ -22,6 +22,14 @@ TEST(ConfigureProcess, RefusesADeviceThatIsNone) {
   }
 }
 
+TEST(ConfigureProcess, RefusesANumberOfThreadsThatIsNone) {
+  for (const int64_t threads : {-1, 4097}) {
+    EXPECT_THAT(
+        message_of<ConfigError>([&] { (void)configure_process({.device = "cpu", .threads = threads}); }),
+        AllOf(HasSubstr("`threads` "), HasSubstr("must be 0 (chosen) to 4096")));
+  }
+}
+
 TEST(ConfigureProcess, RefusesAMemoryLimitThatIsNone) {
   const int threads = at::get_num_threads();
   for (const char* limit : {"8gb", "lots", "-1", ""}) {

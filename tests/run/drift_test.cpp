@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/version.h>
 
 #include "app/run_settings.h"
 #include "base/number_text.h"
 #include "gradstep/base/error.h"
+#include "gradstep/base/version.h"
 #include "support/gradstep_program.h"
 #include "support/message_of.h"
 
@@ -93,57 +95,37 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
   EXPECT_THAT(refused([](Now& now) { now.config.val_fraction = 0.1; }), HasSubstr("val_fraction"));
 }
 
-TEST(Drift, AcceptDriftIsNotAdvisedForAnotherOptimizerOrOtherFrozenParameters) {
-  const auto refusal = [](const char* key, const char* text) {
+TEST(Drift, AnotherOptimizerIsRefusedUnlessDriftIsAccepted) {
+  for (const auto& [key, text] : {std::pair("opt", "sgd"), std::pair("param_groups", "fc1.*:frozen")}) {
     Now now;
     now.settings->set(key, text, "");
-    return now.refusal();
-  };
-  EXPECT_THAT(refusal("param_groups", "fc1.*:lr=0.5"), HasSubstr("`accept_drift`"));
-  // A name is no freeze.
-  EXPECT_THAT(refusal("param_groups", "frozen_stem.*:lr=0.1"), HasSubstr("`accept_drift`"));
-  for (const std::string& text : {refusal("param_groups", "fc1.*:frozen"), refusal("opt", "sgd")})
-    EXPECT_THAT(text, AllOf(HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
-  EXPECT_THAT(refusal("opt", "sgd"), HasSubstr("opt was adamw, is sgd"));
-  Now sgd;
-  sgd.config.opt = "sgd";
-  EXPECT_EQ(sgd.refusal(/*accept=*/true), refusal("opt", "sgd"));
-}
-
-TEST(Drift, GroupsThatFreezeTheSameMayChangeOtherwise) {
-  const auto refusal = [](const std::string& was, const std::string& is) {
-    TrainState before = stored();
-    before.settings["param_groups"] = was;
-    Now now;
-    now.settings->set("param_groups", is, "");
-    return now.refusal(/*accept=*/true, before);
-  };
-  EXPECT_EQ(refusal("fc2.*:frozen; fc1.*:lr=0.1", "fc2.*:frozen; fc1.*:lr=0.2"), "");
-  EXPECT_THAT(refusal("fc2.*:frozen; fc1.*:lr=0.1", "fc1.*:frozen; fc2.*:lr=0.1"), HasSubstr("param_groups"));
-}
-
-// SGD without momentum has no moments to go on from; AdamW does not look at it.
-TEST(Drift, MomentumThatBeginsOrEndsIsRefusedUnlessAnotherOptimizerRuns) {
-  const auto drift = [](const std::string& opt, double was, double is) {
-    TrainState before = stored();
-    before.settings["opt"] = opt;
-    before.settings["momentum"] = shortest(was);
-    Now now;
-    now.config.opt = opt;
-    now.config.momentum = is;
-    const Settings texts = now.settings->texts({});
-    return find_drift(before, {texts, 128, 469, "abc", "val_acc"});
-  };
-  for (const auto& [was, is] : {std::pair(0.0, 0.9), std::pair(0.9, 0.0)}) {
-    const std::vector<Drift> drifts = drift("sgd", was, is);
-    ASSERT_EQ(drifts.size(), 1U);
-    const std::string refusal = message_of<ConfigError>([&] { refuse_drift(drifts, "step-1", false); });
-    EXPECT_THAT(refusal, AllOf(HasSubstr("momentum was " + shortest(was) + ", is " + shortest(is)),
-                               HasSubstr("or another `output_dir`"), Not(HasSubstr("accept_drift"))));
-    EXPECT_THROW(refuse_drift(drifts, "step-1", /*accept_drift=*/true), ConfigError);
-    EXPECT_EQ(drift("adamw", was, is).at(0).kind, OnResume::kWarned);
+    EXPECT_THAT(now.refusal(), AllOf(HasSubstr(key), HasSubstr("`accept_drift`")));
+    EXPECT_EQ(now.refusal(/*accept=*/true), "");
   }
-  EXPECT_EQ(drift("sgd", 0.9, 0.5).at(0).kind, OnResume::kWarned);
+}
+
+TEST(Drift, R23_AnotherMomentumIsTold) {
+  for (const double momentum : {0.0, 0.5}) {
+    Now now;
+    now.config.momentum = momentum;
+    ASSERT_EQ(now.drift().size(), 1U);
+    EXPECT_EQ(now.drift()[0].kind, OnResume::kWarned);
+  }
+}
+
+TEST(Drift, R25_AnotherGradstepOrLibTorchIsTold) {
+  TrainState before = stored();
+  before.version = version();
+  before.git_commit = git_commit();
+  before.torch_version = TORCH_VERSION;
+  EXPECT_THAT(Now().drift(before), IsEmpty());
+  before.git_commit = "0123456789ab";
+  before.torch_version = "2.12.0";
+  const std::vector<Drift> drifts = Now().drift(before);
+  ASSERT_EQ(drifts.size(), 2U);
+  for (const Drift& drift : drifts) EXPECT_EQ(drift.kind, OnResume::kWarned);
+  EXPECT_THAT(describe(drifts[0]), HasSubstr("gradstep was 0.1.0 (commit 0123456789ab), is "));
+  EXPECT_EQ(describe(drifts[1]), "LibTorch was 2.12.0, is " TORCH_VERSION);
 }
 
 TEST(Drift, LearningRatePrecisionThreadsAndMicroBatchWarn) {

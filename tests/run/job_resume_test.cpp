@@ -91,18 +91,61 @@ TEST(Job, AResumeWithOtherGroupsIsRefused) {
   EXPECT_THAT(run.ranks[0]->error, AllOf(HasSubstr("param"), HasSubstr("*.bias:lr=0.5")));
 }
 
-TEST(Job, AResumeWithMomentumThatBeginsOrEndsIsRefused) {
+// Begun at 0, the buffers make the first step that of a run without a past; those that nobody needs go.
+TEST(Job, R23_MomentumMayBeginAndEndAtAResume) {
   for (const auto& [was, is] : {std::pair(0.0, 0.9), std::pair(0.9, 0.0)}) {
+    SCOPED_TRACE(was);
     RankedRun run(1);
     run.job.engine.optimizer = {.kind = OptimizerKind::kSgd, .momentum = was};
     run.job.length.stop_after = 3;
     run.run();
     ASSERT_EQ(run.ranks[0]->error, "");
     run.job.engine.optimizer.momentum = is;
+    run.job.length.stop_after.reset();
     run.go_on();
-    EXPECT_EQ(run.ranks[0]->code, ExitCode::kUsage);
-    EXPECT_THAT(run.ranks[0]->error, AllOf(HasSubstr("momentum was "), Not(HasSubstr("accept_drift"))));
+    ASSERT_EQ(run.ranks[0]->error, "");
+    EXPECT_EQ(run.ranks[0]->end->update, 6);
+    EXPECT_EQ(run.newest().optimizer.empty(), is == 0);
+    ASSERT_THAT(run.events<SettingChanged>(), ::testing::SizeIs(1));
+    EXPECT_EQ(run.events<SettingChanged>()[0].key, "momentum");
   }
+}
+
+TEST(Job, WithDriftAcceptedNewMomentsBeginAtZero) {
+  const auto change = [](const std::function<void(Job&)>& first, const std::function<void(Job&)>& then) {
+    auto run = std::make_unique<RankedRun>(1);
+    first(run->job);
+    run->job.length.stop_after = 3;
+    run->run();
+    first(run->job);
+    then(run->job);
+    run->job.length.stop_after.reset();
+    run->go_on();
+    EXPECT_THAT(run->ranks[0]->error, HasSubstr("belongs to a different run"));
+    run->job.accept_drift = true;
+    run->go_on();
+    EXPECT_EQ(run->ranks[0]->error, "");
+    return run;
+  };
+  const auto freeze = [](Job& job) { job.engine.optimizer.groups = parse_param_groups("0.*:frozen"); };
+  const auto unfreeze = [](Job& job) { job.engine.optimizer.groups = {}; };
+  const auto to_sgd = [](Job& job) { job.engine.optimizer.kind = OptimizerKind::kSgd; };
+  const auto nothing = [](Job&) {};
+  const auto step_of = [](const RankedRun& run, const std::string& name) {
+    for (const auto& [each, tensor] : run.newest().optimizer) {
+      if (each == name) return tensor.item<float>();
+    }
+    return -1.0F;
+  };
+  const auto thawed = change(freeze, unfreeze);
+  EXPECT_EQ(step_of(*thawed, "0.weight.step"), 3);  // of the second start alone
+  EXPECT_EQ(step_of(*thawed, "2.weight.step"), 6);
+  const auto frozen = change(nothing, freeze);
+  EXPECT_EQ(step_of(*frozen, "0.weight.step"), -1);
+  EXPECT_EQ(step_of(*frozen, "2.weight.step"), 6);
+  const auto sgd = change(nothing, to_sgd);
+  EXPECT_EQ(sgd->ranks[0]->end->update, 6);
+  EXPECT_EQ(step_of(*sgd, "2.weight.step"), -1);
 }
 
 }  // namespace

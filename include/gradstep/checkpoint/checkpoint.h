@@ -80,7 +80,12 @@ struct TrainState {
 /// scale and micro-batch. If the state has no averages, they begin as copies of the restored parameters.
 /// Calls Task::restore_user_state. Throws CheckpointError naming the tensor that does not fit, and what that
 /// function throws; the engine is unchanged then. `where` begins the message.
-void restore_engine(const std::string& where, const TrainState& state, Engine& engine);
+///
+/// With `other_moments` the optimizer may be another one, or train other parameters: moments that the state
+/// lacks begin at 0, and those that only the state has are dropped. Without it that holds for
+/// Optimizer::is_optional() alone.
+void restore_engine(const std::string& where, const TrainState& state, Engine& engine,
+                    bool other_moments = false);
 
 /// The number of the format that is written. Readers refuse a higher one.
 inline constexpr int64_t kCheckpointFormat = 1;

@@ -81,8 +81,8 @@ struct Job {
   EvalPolicy eval{};         ///< when it is evaluated
   SavePolicy save{};         ///< when it saves
   TroublePolicy trouble{};   ///< what it does if numbers go wrong
-  /// Resume although data, seed, length or a setting that is kRefused differ. What gives the optimizer other
-  /// tensors stays refused: another kind, momentum from or to 0, other frozen parameters.
+  /// Resume although data, seed, length or a setting that is kRefused differ. Another optimizer, and
+  /// parameters that were frozen before, begin with moments of 0.
   bool accept_drift = false;
 
   JobNames names{};  ///< for the plan

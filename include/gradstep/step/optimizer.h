@@ -103,6 +103,10 @@ class Optimizer {
   /// Number, names, shapes and types never change.
   [[nodiscard]] virtual NamedTensors state() const = 0;
 
+  /// Whether a resume may go on without this tensor of state(), as SGD's momentum after a run without: if the
+  /// checkpoint lacks it, it begins at 0; if only the checkpoint has it, it is dropped.
+  [[nodiscard]] virtual bool is_optional(const std::string& /*name*/) const { return false; }
+
   /// Bytes of state().
   [[nodiscard]] int64_t state_bytes() const;
 
