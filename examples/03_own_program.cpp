@@ -29,7 +29,7 @@ struct ByteRecipe : gradstep::Recipe {
   int64_t seq = 64, width = 64;
   // Each option becomes a flag, a variable GRADSTEP_*, a key of the config file and a line of --help.
   void flags(gradstep::Flags& flags) override {
-    flags.add("file", file, "Text to learn; its last tenth is for evaluation.").metavar("FILE");
+    flags.add("file", file, "Text to learn; its last tenth is for evaluation.").path().metavar("FILE");
     flags.add("seq", seq, "Bytes in a sample.").range(1, 4096);
     flags.add("width", width, "Width of the model.").range(1, 4096);
   }

@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <future>
 #include <limits>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "base/byte_count.h"
 #include "base/error_text.h"
 #include "base/machine.h"
+#include "base/number_text.h"
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 #include "report/format.h"
@@ -96,7 +99,10 @@ std::map<std::string, std::string> model_settings(const RunSettings& settings, c
   texts["input_shape"] = input_shape_text(spec.input_shape);
   if (spec.num_classes > 0) texts["num_classes"] = std::to_string(spec.num_classes);
   if (spec.vocab_size > 0) texts["vocab_size"] = std::to_string(spec.vocab_size);
-  if (const std::string folder = settings.dataset().folder(); !folder.empty()) texts["data_dir"] = folder;
+  if (const std::string folder = settings.dataset().folder(); !folder.empty()) {
+    std::error_code ignored;  // absolute: an evaluation may begin in another folder
+    texts["data_dir"] = std::filesystem::absolute(folder, ignored).lexically_normal().string();
+  }
   texts.merge(settings.model().notes());
   return texts;
 }
@@ -297,6 +303,9 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   const Dataset& train = *job.data.train;
   job.global_batch = config.global_batch(world.size());
   const Sampler sampler(train.size(), job.global_batch, config.seed);
+  if (job.data.eval && job.data.eval->fingerprint() == train.fingerprint())
+    prepared.warnings.push_back(
+        "the evaluation data are the training data, so that evaluations say nothing of new samples");
   job.length = length_of(config);
   const int64_t total_updates = run_length(job.length, sampler.windows_per_epoch()).total_updates;
   validate_engine(config, total_updates);
@@ -327,6 +336,12 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
       job.task, train, config.seed, largest_micro_batch(job.task, config.batch_size, sampler, world.size()),
       precision, matmul);
   if (is_settled) choice.reason = "not measured, since the run is deterministic";
+  const double averaged_updates = 1 / (1 - config.ema);
+  if (config.ema > 0 && total_updates > 0 && averaged_updates > static_cast<double>(total_updates))
+    prepared.warnings.push_back("--ema " + shortest(config.ema) + " averages over about " +
+                                thousands_text(std::llround(averaged_updates)) + " updates, and the run has " +
+                                thousands_text(total_updates) +
+                                ": the averages hold much of the initial weights; lower it");
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
 

@@ -3,6 +3,7 @@
 #include "app/run_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/make_job.h"
 #include "app/program.h"
@@ -48,6 +49,14 @@ bool is_shape_key(const std::string& key) {
 bool is_reserved(const std::string& name) {
   return contains({"help", "predictions", "force", "json"}, name) || is_choice(name) || is_shape_key(name) ||
          is_file_key(name) || contains(names_of(config_flag()), name);
+}
+
+// The text of a recipe's flag as files of a run have it: a path must mean the same from another folder.
+std::string recorded_text(const BoundFlag& flag) {
+  std::string text = flag.get();
+  if (!flag.info.is_path || text.empty()) return text;
+  std::error_code ignored;
+  return std::filesystem::absolute(text, ignored).lexically_normal().string();
 }
 
 }  // namespace
@@ -269,7 +278,7 @@ Settings RunSettings::texts(const std::map<std::string, std::string>& settled) c
     const FlagInfo& info = owned->flag.info;
     const auto found = settled.find(info.key);
     settings.push_back({.key = info.key,
-                        .text = to_utf8(found == settled.end() ? owned->flag.get() : found->second),
+                        .text = to_utf8(found == settled.end() ? recorded_text(owned->flag) : found->second),
                         .on_resume = info.on_resume,
                         .default_text = owned->default_value});
   }
@@ -285,7 +294,7 @@ std::string RunSettings::toml(const std::map<std::string, std::string>& settled)
     if (owned == nullptr || (key == "grad_accum_steps" && config.global_batch_size)) continue;
     if (owned->flag.info.of_one_start) continue;
     const auto found = settled.find(key);
-    std::string text = found == settled.end() ? owned->flag.get() : found->second;
+    std::string text = found == settled.end() ? recorded_text(owned->flag) : found->second;
     if (!text.empty()) lines.emplace_back(owned->flag.info, std::move(text));  // empty: not given
   }
   return config_toml(lines, program().name, std::string(version()), std::string(git_commit()));
@@ -297,7 +306,7 @@ std::map<std::string, std::string> RunSettings::rebuilding() const {
     const std::string& key = known.info().key;
     const Owned* const owned = chosen(known);
     const bool of_numbers = key == "val_fraction" || key == "seed" || key == "deterministic";
-    if (owned != nullptr && (owned->of_recipe() || of_numbers)) texts[key] = to_utf8(owned->flag.get());
+    if (owned != nullptr && (owned->of_recipe() || of_numbers)) texts[key] = to_utf8(recorded_text(owned->flag));
   }
   return texts;
 }

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "app/make_job.h"
 #include "app/saved_run.h"
 #include "checkpoint/checkpoint_files.h"
+#include "checkpoint/finite.h"
 #include "checkpoint/number_json.h"
 #include "commands/terminal.h"
 #include "gradstep/base/error.h"
@@ -173,6 +175,16 @@ void check_predictions_place(const EvalOptions& options) {
   throw ConfigError("--predictions " + path + ": is there already; give another name, or --force to replace it");
 }
 
+// A result that is no number is a failure, and its cause is named.
+void require_finite(const EvalResult& result, const NamedTensors& tensors, const std::string& path) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!all_finite(tensor) && at::isnan(tensor).any().item<bool>())
+      throw Diverged(path + ": tensor " + name + " holds NaN; evaluate an earlier checkpoint");
+  }
+  if (std::isfinite(result.loss)) return;
+  throw Diverged(path + ": the loss of the samples is not finite; look at the samples, or evaluate an earlier checkpoint");
+}
+
 }  // namespace
 
 int run_eval(const EvalOptions& options, StopToken& stop) {
@@ -216,6 +228,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
     print_lines(result, source, precision, path, options.quiet);
   }
   flush_stdout();
+  require_finite(result, file.tensors, path);
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -82,6 +82,7 @@ Flags::Entry& Flags::Entry::choices(std::vector<std::string> texts) {
 
 Flags::Entry& Flags::Entry::path() {
   flag_.info.expects = kPathExpectation;
+  flag_.info.is_path = true;
   flag_.set = [before = flag_.set](const std::string& text) {
     const std::optional<std::string> path = expand_path(text);
     return path && before(*path);

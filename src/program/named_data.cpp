@@ -1,6 +1,4 @@
 // The data sets that load_dataset() knows by name, each in a folder.
-#include <filesystem>
-
 #include "program/recipes.h"
 
 namespace gradstep {
@@ -12,7 +10,6 @@ class NamedData final : public DataRecipe {
   void flags(Flags& flags) override;
   [[nodiscard]] std::shared_ptr<const Dataset> load(Split part) override;
   [[nodiscard]] std::string folder() const override;
-  void restored() override;
 
  private:
   std::string name_;
@@ -31,11 +28,6 @@ void NamedData::flags(Flags& flags) {
 std::shared_ptr<const Dataset> NamedData::load(Split part) { return load_dataset(name_, data_dir_, part); }
 
 std::string NamedData::folder() const { return data_dir_.empty() ? default_data_dir(name_) : data_dir_; }
-
-void NamedData::restored() {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(data_dir_, ignored)) data_dir_.clear();
-}
 
 }  // namespace
 

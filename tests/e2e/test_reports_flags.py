@@ -19,7 +19,9 @@ class Settings(ProgramTest):
         self.check_refusal(result, 2, "--batch-size 4 x --grad-accum-steps 1000000000", "2147483648")
 
     def test_r3_what_belongs_to_one_start_is_not_repeated(self):
-        first = self.small("--max-steps", 8, "--stop-after", 3, "--resume", "auto", "--max-time", "1h", "--accept-drift")
+        first = self.small(
+            "--max-steps", 8, "--stop-after", 3, "--resume", "auto", "--max-time", "1h", "--accept-drift"
+        )
         self.done(run(*first))
         config = self.folder / "run/config.toml"
         for key in ("resume", "accept_drift", "stop_after", "max_time", "dry_run"):
@@ -83,7 +85,9 @@ class Settings(ProgramTest):
         self.done(run(*words, "--sched", "constant"))
 
     def test_r30_what_is_asked_for_and_switched_off_at_once_is_refused(self):
-        self.check_refusal(run(*self.small("--on-spike", "stop", "--spike-zscore", 0)), 2, "--spike-zscore 0", "--on-spike")
+        self.check_refusal(
+            run(*self.small("--on-spike", "stop", "--spike-zscore", 0)), 2, "--spike-zscore 0", "--on-spike"
+        )
 
     def test_r30_flags_without_effect_are_told(self):
         for flags, words in (

@@ -32,6 +32,7 @@ struct FlagInfo {
   std::string default_text{};               ///< shown as the default; empty: the value at the start
   ValueKind kind = ValueKind::kText;        ///< what it takes
   std::string expects{};      ///< "a whole number of at least 1": follows "must be" in error lines
+  bool is_path = false;       ///< a file or folder, which runs record as an absolute path
   bool of_one_start = false;  ///< it belongs to one start, so that the config.toml of a run leaves it out
 
   /// True if the flag takes no value.
