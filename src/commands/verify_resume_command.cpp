@@ -79,6 +79,10 @@ class Proof {
   int run() {
     train("unbroken", "unbroken", {"--stop-after", std::to_string(options_.updates + options_.more)});
     const FoundCheckpoint a = newest("unbroken");
+    if (a.state.eval_interval.unit == Interval::Unit::kSeconds && a.state.eval_interval.value > 0) {
+      throw ConfigError("--eval-interval " + to_string(a.state.eval_interval) +
+                        ": evaluations that follow the clock come at other updates in each run; give updates or epochs");
+    }
     const int64_t reached = a.state.engine.counters.updates;
     if (reached <= options_.updates) {
       throw ConfigError("--updates " + std::to_string(options_.updates) + ": the run ends with update " +

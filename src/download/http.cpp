@@ -30,7 +30,8 @@ class PartFile {
   explicit PartFile(const std::string& path) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd_ < 0) throw_io_error(errno, "create", path_);
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    // A disk that knows no locks is used without one.
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(fd_);
       throw DataError(path + ": another process is downloading this file; wait for it");
     }
@@ -164,11 +165,17 @@ class Downloader {
 }  // namespace
 
 bool http_download(const Download& download, const DownloadOptions& options) {
+  const bool has_scheme = download.url.starts_with("http://") || download.url.starts_with("https://");
+  if (!has_scheme || download.url.find_first_of(" \t\r\n") != std::string::npos)
+    throw ConfigError("cannot download '" + download.url + "': an address begins with http:// or https:// and has no "
+                      "spaces; correct it (gradstep fetch --base-url)");
   try {
     FileSystem& file_system = posix_file_system();
     if (std::filesystem::exists(download.path)) {
+      if (std::filesystem::is_directory(download.path))
+        throw DataError(download.path + ": a folder is in the place of this file; move it away");
+      // One that is not what is wanted stays until another is there and verified.
       if (defect(download.path, download).empty()) return false;
-      file_system.remove_all(download.path);
     }
     const std::filesystem::path folder = std::filesystem::path(download.path).parent_path();
     if (!folder.empty()) file_system.make_dirs(folder.string());

@@ -134,6 +134,12 @@ TEST_F(Cgroup, MemoryOfTheTightestLimit) {
   put("job/memory.max", "50000000\n");
   put("job/memory.current", "20000000\n");
   EXPECT_EQ(memory(), 30'000'000);
+  // R38: cached files are dropped when their memory is needed.
+  put("job/memory.stat", "anon 1000\ninactive_file 15000000\nactive_file 2\n");
+  EXPECT_EQ(memory(), 45'000'000);
+  put("job/memory.stat", "inactive_file 99000000\n");
+  EXPECT_EQ(memory(), 50'000'000);
+  put("job/memory.stat", "");
   put("job/memory.current", "60000000\n");  // over it, for a moment
   EXPECT_EQ(memory(), 0);
 }
@@ -146,6 +152,8 @@ TEST_F(Cgroup, MemoryOfVersionOne) {
   put("memory/job/memory.limit_in_bytes", "3000\n");
   put("memory/job/memory.usage_in_bytes", "1000\n");
   EXPECT_EQ(memory(), 2000);
+  put("memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 400\n");
+  EXPECT_EQ(memory(), 2400);
 }
 
 TEST(Machine, ResidentMemoryFollowsWhatIsTouched) {

@@ -355,6 +355,7 @@ TEST_F(Checkpoint, WhatTheReaderRefusesIsNotWritten) {
   refuse([](TrainState& state) { state.eval_interval.value = NAN; });
   refuse([](TrainState& state) { state.last_eval->metrics.push_back(state.last_eval->metrics.front()); });
   refuse([](TrainState& state) { state.engine.loss_scale = INFINITY; });
+  refuse([](TrainState& state) { state.next = {}; });  // R4: it would begin the data again
 }
 
 }  // namespace

@@ -86,6 +86,24 @@ TEST_F(HttpDownload, FetchesOnceAndReportsProgress) {
   EXPECT_EQ(server.requests()[0].path, "/file");
 }
 
+// Debian's file has another size than the list says, and nothing else is to be had.
+TEST_F(HttpDownload, R56_TheOldFileStaysUntilANewOneIsThere) {
+  const std::string mine = dir_.write("file", "another version");
+  const HttpServer server([&](const HttpRequest&) { return HttpReply{.status = 404}; });
+  EXPECT_THAT(message_of<DataError>([&] { http_download(wanted(server), quick()); }), HasSubstr("404"));
+  EXPECT_EQ(dir_.read("file"), "another version");
+  const HttpServer good([&](const HttpRequest& request) { return serve(request, content_); });
+  EXPECT_TRUE(http_download(wanted(good), quick()));
+  expect_whole();
+}
+
+TEST_F(HttpDownload, R65_AnAddressThatIsNoneIsRefusedBeforeItIsLookedUp) {
+  for (const char* url : {"", "htp://a/b", "localhost/x", "http://a b/c", "file:///etc/passwd"})
+    EXPECT_THAT(message_of<ConfigError>([&] { http_download({.url = url, .path = dir_.file("x")}, {}); }),
+                HasSubstr("an address begins with http:// or https://"))
+        << url;
+}
+
 TEST_F(HttpDownload, MakesFoldersAndChecksSha256) {
   const HttpServer server([&](const HttpRequest& request) { return serve(request, "abc"); });
   const Download download{.url = server.url("/x"),

@@ -211,6 +211,19 @@ TEST(BlackBox, SamplesThatAreNotThereAreRefused) {
               HasSubstr("sample 40 of the black box is not in the data set, which has 40"));
 }
 
+// A Trainer without a recipe records no model.
+TEST(BlackBox, R2_WhatIsWrittenCanBeRead) {
+  const ScratchDir dir;
+  const auto data = samples();
+  BlackBox box = box_of_broken_run(Precision::kFp32, *data);
+  box.info = {};
+  write_black_box(posix_file_system(), dir.file("box"), box);
+  EXPECT_EQ(read_black_box(dir.file("box")).window, box.window);
+  box.micro_batch = 0;
+  EXPECT_THROW(write_black_box(posix_file_system(), dir.file("other"), box), CheckpointError);
+  EXPECT_FALSE(std::filesystem::exists(dir.file("other")));
+}
+
 TEST(BlackBox, AModelFileIsNone) {
   const ScratchDir dir;
   save_model(posix_file_system(), dir.file("model.safetensors"), *mlp().module, {});
