@@ -106,6 +106,8 @@ LoadedWeights load_weights(torch::nn::Module& module, const std::string& path,
     add("unexpected: ", result.unexpected,
         result.unexpected.empty() ? "" : did_you_mean(result.unexpected.front(), result.missing));
   }
+  if (result.loaded.empty() && !options.strict)
+    add("no tensor has a name of the module; it has: ", result.unexpected, "; map the names with `rename`");
   add("does not fit: ", misfits, "");
   if (!problems.empty()) throw CheckpointError(path + ": " + problems);
 

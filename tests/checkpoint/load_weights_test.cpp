@@ -154,6 +154,9 @@ TEST_F(LoadWeights, SaysAllThatDoesNotFitAtOnce) {
   EXPECT_EQ(std::ranges::count(message, '\n'), 0);
   // Shapes are not a matter of strictness.
   EXPECT_THAT(refusal(tensors, {.strict = false}), HasSubstr("(5)"));
+  // Nothing would be loaded, and nobody would notice.
+  EXPECT_THAT(refusal({{"net.head", at::zeros({1})}}, {.strict = false}),
+              HasSubstr("no tensor has a name of the module; it has: net.head; map the names with `rename`"));
 }
 
 TEST_F(LoadWeights, WithoutStrictnessItTakesWhatBothHave) {
