@@ -110,10 +110,32 @@ class Settings(ProgramTest):
     def test_r31_a_number_that_is_0_in_fp32_is_refused(self):
         self.check_refusal(run(*self.small("--eps", "1e-46")), 2, "--eps '1e-46'")
 
+    def test_r26_deterministic_runs_choose_nothing_by_a_stopwatch(self):
+        words = self.small("--dry-run", "--deterministic", "--precision", "auto", "--matmul", "auto")
+        for _ in range(3):
+            plan = self.done(run(*words)).stdout
+            self.assertIn("fp32, matrix products by torch: not measured, since the run is deterministic", plan)
+
+    def test_r32_the_threads_that_a_scheduler_sets_count(self):
+        words = self.small("--dry-run")
+        place = words.index("--threads")
+        words = words[:place] + words[place + 2 :]
+        for text, threads in (("1", "1 thread"), ("3", "3 threads"), ("1,2", "1 thread")):
+            self.assertIn(f"cpu, {threads}\n", self.done(run(*words, env={"OMP_NUM_THREADS": text})).stdout)
+        plan = self.done(run(*words, "--threads", 2, env={"OMP_NUM_THREADS": "1"})).stdout
+        self.assertIn("cpu, 2 threads\n", plan)
+
     def test_r33_what_is_out_of_memory_names_the_limit_that_is_in_the_way(self):
         # 4 x 4 pixels into a million: 17 million numbers, twice for the copy.
         result = run(*self.small("--hidden", 1_000_000, "--memory-limit", "50m"))
         self.check_refusal(result, 6, "--memory-limit is 52.4 MB; raise it")
+
+    def test_r61_evaluations_that_follow_the_clock_are_refused_by_the_proof(self):
+        words = self.small("--epochs", 9, "--eval-interval", "0.05s")[1:]
+        place = words.index("-o")
+        words = words[:place] + words[place + 2 :]
+        result = run("verify-resume", "--updates", 5, "--more", 5, "--", *words)
+        self.check_refusal(result, 2, "--eval-interval 0.05s", "give updates or epochs")
 
     def test_r63_what_is_echoed_is_shortened(self):
         config = self.folder / "c.toml"
