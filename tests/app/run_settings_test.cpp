@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "base/seed.h"
 #include "gradstep/base/error.h"
 #include "gradstep/model/tasks.h"
 #include "support/gradstep_program.h"

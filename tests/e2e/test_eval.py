@@ -73,7 +73,7 @@ class Eval(ProgramTest):
             self.evaluate(folder, "--data-dir", self.folder / "moved"),
             self.evaluate(folder, "--data-dir", f"{self.folder}/moved/"),
         )
-        self.check_refusal(run("eval", folder, cwd=self.folder), 5, "data/mnist")
+        self.check_refusal(run("eval", folder, cwd=self.folder), 5, f"no folder {self.folder}/data")
 
     def test_refusals(self):
         self.done(run(*self.small("--max-steps", 1)))
@@ -103,13 +103,13 @@ class Eval(ProgramTest):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
-            self.done(run("eval", folder, "--predictions", pipe))
+            self.done(run("eval", folder, "--predictions", pipe, "--force"))
             self.assertEqual(reader.communicate(timeout=60)[0], expected)
         self.assertTrue(pipe.is_fifo())
         (self.folder / "there").mkdir()
         (self.folder / "there/p.csv").write_text("old")
         (self.folder / "link").symlink_to("there/p.csv")
-        self.done(run("eval", folder, "--predictions", self.folder / "link"))
+        self.done(run("eval", folder, "--predictions", self.folder / "link", "--force"))
         self.assertTrue((self.folder / "link").is_symlink())
         self.assertEqual((self.folder / "there/p.csv").read_text(), expected)
         if os.geteuid() == 0:

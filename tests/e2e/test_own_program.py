@@ -162,7 +162,9 @@ class OwnProgram(unittest.TestCase):
         self.done(run(*self.train("--epochs", 1, "--lr", "1e38", "--opt", "sgd", "--stop-after", 1)))
         renamed = self.folder / "learn"
         renamed.symlink_to(PROGRAM)
-        self.done(run("eval", self.folder / "run", program=renamed))
+        result = run("eval", self.folder / "run", program=renamed)
+        self.assertEqual(result.returncode, 3)  # it knows the file, whose loss is not finite
+        self.assertIn("loss of the samples is not finite", result.stderr)
         result = run(*self.train("--epochs", 1, "--lr", "1e38", "--opt", "sgd", "--resume", "auto"), program=renamed)
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertTrue(result.stderr.startswith("learn: "), result.stderr)

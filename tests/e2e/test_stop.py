@@ -154,7 +154,8 @@ class Signals(StopTest):
             self.assertEqual([path.name for path in folder.iterdir() if path.name.startswith(".")], [])
         (self.folder / "mine").mkdir()
         (self.folder / "mine/.config.toml").write_text("mine")
-        self.check_refusal(run(*self.saving("--resume", "auto", name="mine")), 2, "not of a run")
+        self.done(run(*self.saving("--resume", "auto", "--stop-after", 1, name="mine")))
+        self.assertEqual((self.folder / "mine/.config.toml").read_text(), "mine")
 
 
 class Limits(StopTest):
