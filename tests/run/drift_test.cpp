@@ -58,9 +58,7 @@ struct Now {
 TEST(Drift, ASettingThatTheProgramNoLongerHasIsTold) {
   TrainState before = stored();
   before.settings["label_noise"] = "0.1";
-  const Now now;
-  const Settings texts = now.settings->texts({});
-  const std::vector<Drift> drifts = find_drift(before, {texts, 128, 469, "abc", "val_acc"});
+  const std::vector<Drift> drifts = Now().drift(before);
   ASSERT_EQ(drifts.size(), 1U);
   EXPECT_EQ(drifts[0].kind, OnResume::kWarned);
   EXPECT_EQ(describe(drifts[0]), "label_noise was 0.1, is no setting of this program");
@@ -131,8 +129,7 @@ TEST(Drift, MomentumThatBeginsOrEndsIsRefusedUnlessAnotherOptimizerRuns) {
     Now now;
     now.config.opt = opt;
     now.config.momentum = is;
-    const Settings texts = now.settings->texts({});
-    return find_drift(before, {texts, 128, 469, "abc", "val_acc"});
+    return now.drift(before);
   };
   for (const auto& [was, is] : {std::pair(0.0, 0.9), std::pair(0.9, 0.0)}) {
     const std::vector<Drift> drifts = drift("sgd", was, is);
@@ -200,8 +197,7 @@ TEST(Drift, ASettingThatTheCheckpointLacksHadItsDefault) {
   const auto drift_with = [&](SampleOrder order) {
     Now now;
     now.config.order = order;
-    const Settings texts = now.settings->texts({});
-    return find_drift(old, {texts, 128, 469, "abc", "val_acc"});
+    return now.drift(old);
   };
   EXPECT_THAT(drift_with(SampleOrder::kShuffled), IsEmpty());
   ASSERT_EQ(drift_with(SampleOrder::kSequential).size(), 1U);
