@@ -251,8 +251,8 @@ DatasetPair load_data(const RunSettings& settings) {
   return data;
 }
 
-std::string eval_part_name(const RunConfig& config) {
-  return config.val_fraction > 0 ? "validation part of the training set" : "evaluation part";
+std::string split_off_name(const RunConfig& config) {
+  return config.val_fraction > 0 ? "validation part of the training set" : "";
 }
 
 double least_memory(const RunConfig& config, const ModelSize& size, const Sampler& sampler,
@@ -310,7 +310,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   const int64_t total_updates = run_length(job.length, sampler.windows_per_epoch()).total_updates;
   validate_engine(config, total_updates);
   // What the memory cannot hold is refused before anything large is made.
-  const int64_t free_bytes = free_memory_bytes();
+  const int64_t free_bytes = free_memory_bytes().value_or(std::numeric_limits<int64_t>::max());
   const double least = device.is_cpu() ? least_memory(config, settings.model().size(train.spec()), sampler,
                                                       train.spec(), world.size())
                                        : 0;
@@ -361,7 +361,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.accept_drift = config.accept_drift;
   const std::string folder = settings.dataset().folder();
   job.names = {.dataset = config.dataset + (folder.empty() ? "" : " in " + folder),
-               .eval_part = config.val_fraction > 0 ? eval_part_name(config) : "",
+               .eval_part = split_off_name(config),
                .model = model_text(settings, train.spec()),
                .precision_reason = choice.reason,
                .warmup_reason = warmup_reason(config, job.engine.schedule.warmup_steps)};

@@ -44,8 +44,8 @@ void validate_engine(const RunConfig& config, int64_t total_updates);
 [[nodiscard]] std::string input_shape_text(const std::vector<int64_t>& shape);
 // "pictures", "sequences" or "samples", for messages.
 [[nodiscard]] std::string samples_text(SampleKind kind);
-// "evaluation part", or which part of the training set.
-[[nodiscard]] std::string eval_part_name(const RunConfig& config);
+// Which part of the training set is evaluated on. Empty: none, but the evaluation part of the data.
+[[nodiscard]] std::string split_off_name(const RunConfig& config);
 
 // Bytes that a run on the CPU takes at the least: parameters and the copy that is saved, windows read ahead,
 // and what one sample keeps. 0 for a model whose size is not known before it is built.

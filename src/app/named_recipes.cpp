@@ -17,11 +17,7 @@ void name_function(std::function<Result(Arguments...)>& function, const char* na
                    const std::string& recipe) {
   if (!function) return;
   function = [name, recipe, call = std::move(function)](Arguments... arguments) -> Result {
-    try {
-      return call(std::forward<Arguments>(arguments)...);
-    } catch (...) {
-      throw_named(name, recipe, std::current_exception());
-    }
+    return named(name, recipe, [&] { return call(std::forward<Arguments>(arguments)...); });
   };
 }
 
@@ -44,11 +40,7 @@ class NamedDataset final : public Dataset {
   NamedDataset(std::string name, std::shared_ptr<const Dataset> dataset)
       : name_(std::move(name)), dataset_(std::move(dataset)) {}
   [[nodiscard]] const DatasetSpec& spec() const override {
-    try {
-      return dataset_->spec();
-    } catch (...) {
-      throw_named("Dataset::spec()", name_, std::current_exception());
-    }
+    return named("Dataset::spec()", name_, [&]() -> const DatasetSpec& { return dataset_->spec(); });
   }
   [[nodiscard]] int64_t size() const override {
     return named("Dataset::size()", name_, [&] { return dataset_->size(); });
@@ -122,10 +114,9 @@ class NamedData final : public DataRecipe {
 
 }  // namespace
 
-void throw_named(const std::string& function, const std::string& recipe,
-                 const std::exception_ptr& exception) {
+void throw_named(std::string_view function, const std::string& recipe, const std::exception_ptr& exception) {
   const auto failure = [&](const std::string& what) {
-    return Error(ExitCode::kUnexpected, function + " of " + recipe + " threw " + what);
+    return Error(ExitCode::kUnexpected, std::string(function) + " of " + recipe + " threw " + what);
   };
   try {
     std::rethrow_exception(exception);

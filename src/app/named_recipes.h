@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "gradstep/app/app.h"
 
@@ -11,12 +12,12 @@ namespace gradstep {
 
 // Throws the exception on if it is one of gradstep's, of the memory or of the system, which say where they
 // come from or what to do; else an Error with the name of the function: "task() of model 'mine' threw ...".
-[[noreturn]] void throw_named(const std::string& function, const std::string& recipe,
+[[noreturn]] void throw_named(std::string_view function, const std::string& recipe,
                               const std::exception_ptr& exception);
 
 // Calls a function of a recipe.
 template <class Call>
-auto named(const std::string& function, const std::string& recipe, Call call) {
+decltype(auto) named(std::string_view function, const std::string& recipe, Call call) {
   try {
     return call();
   } catch (...) {

@@ -312,13 +312,6 @@ std::map<std::string, std::string> RunSettings::rebuilding() const {
 }
 
 void RunSettings::restore(const std::string& file, const std::map<std::string, std::string>& texts) {
-  if (!catalog_.has_choice()) {
-    const auto found = texts.find("model");
-    if (found != texts.end() && found->second != config.model) {
-      throw CheckpointError(file + ": is of the recipe " + found->second + ", not of " + config.model +
-                            "; use the program that wrote it");
-    }
-  }
   const auto take_each = [&](bool choice) {
     for (const auto& [key, text] : texts) {
       const Known* const known = find(key);

@@ -175,10 +175,11 @@ int64_t resident_bytes() {
   return static_cast<int64_t>(std::strtoll(end, nullptr, 10)) * sysconf(_SC_PAGESIZE);
 }
 
-int64_t free_memory_bytes(const std::string& cgroup_root, const std::string& membership) {
+std::optional<int64_t> free_memory_bytes(const std::string& cgroup_root, const std::string& membership) {
   const int64_t kilobytes = number_or(field("/proc/meminfo", "MemAvailable"), 0);
-  const int64_t machine = kilobytes > 0 ? kilobytes * 1024 : kNoLimit;  // no /proc: not known
-  return std::min(machine, cgroup_free_bytes(cgroup_root, membership));
+  const int64_t machine = kilobytes > 0 ? kilobytes * 1024 : kNoLimit;
+  const int64_t bytes = std::min(machine, cgroup_free_bytes(cgroup_root, membership));
+  return bytes == kNoLimit ? std::nullopt : std::optional(bytes);
 }
 
 std::string processor_name() {

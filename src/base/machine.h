@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gradstep {
+
+// More threads than any machine needs.
+inline constexpr int64_t kMaxThreads = 4096;
 
 // Cores this process may use: those of its affinity mask, and no more than the cgroup's quota rounded up; at
 // least 1. cgroup_root: the folder to look for quotas in; membership: the file that names the process's
@@ -20,10 +24,10 @@ namespace gradstep {
 // Bytes of memory this process holds (resident set); 0 when it cannot be read.
 [[nodiscard]] int64_t resident_bytes();
 
-// Bytes this process may still take: of the machine, and of its cgroup's limit if it has one. The largest
-// int64_t if the machine does not tell (no /proc).
-[[nodiscard]] int64_t free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
-                                        const std::string& membership = "/proc/self/cgroup");
+// Bytes this process may still take: of the machine, and of its cgroup's limit if it has one. Nothing if
+// neither is known (no /proc).
+[[nodiscard]] std::optional<int64_t> free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                                       const std::string& membership = "/proc/self/cgroup");
 
 // The name of this machine in the network; "localhost" if it has none.
 [[nodiscard]] std::string host_name();

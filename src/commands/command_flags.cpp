@@ -1,5 +1,6 @@
 // no torch
 // The flags of the subcommands but train.
+#include "base/machine.h"
 #include "commands/command_info.h"
 
 namespace gradstep {
@@ -32,7 +33,7 @@ std::vector<Flag<EvalOptions>> make_eval_flags() {
                     .metavar = "N",
                     .help = "Threads that compute.",
                     .default_text = "0, OMP_NUM_THREADS or the cores within the cgroup quota"},
-                   &EvalOptions::threads, {.min = 0, .max = 4096}),
+                   &EvalOptions::threads, {.min = 0, .max = kMaxThreads}),
       integer_flag({.key = "batch_size",
                     .group = kEval,
                     .short_name = 'b',
@@ -69,7 +70,7 @@ std::vector<Flag<ReplayOptions>> make_replay_flags() {
                     .metavar = "N",
                     .help = "Threads that compute; 0: the cores within the cgroup quota.",
                     .default_text = "as recorded"},
-                   &ReplayOptions::threads, {.min = 0, .max = 4096}),
+                   &ReplayOptions::threads, {.min = 0, .max = kMaxThreads}),
   };
 }
 

@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <cstdio>
-#include <limits>
 
 #include "base/machine.h"
 #include "commands/terminal.h"
@@ -60,8 +59,8 @@ int run_env() {
   print("kernels", "libtorch uses " + at::get_cpu_capability() +
                        (has_onednn() ? ", oneDNN is there" : ", without oneDNN"));
   print("threads", std::to_string(at::get_num_threads()) + " (cores within affinity and cgroup quota)");
-  const int64_t free = free_memory_bytes();
-  print("memory", free == std::numeric_limits<int64_t>::max() ? "not known" : bytes_text(free) + " free");
+  const std::optional<int64_t> free = free_memory_bytes();
+  print("memory", free ? bytes_text(*free) + " free" : "not known");
   const int num_gpus = static_cast<int>(torch::cuda::device_count());
   print("devices", num_gpus == 0 ? "cpu" : "cpu and " + std::to_string(num_gpus) + " CUDA");
   print_probe(parse_device("auto"));

@@ -50,7 +50,8 @@ Source open_data(const RunSettings& settings) {
   Source source{.data = load_split(settings, Split::kEval),
                 .name = config.dataset,
                 .folder = {},
-                .part = eval_part_name(config)};
+                .part = split_off_name(config)};
+  if (source.part.empty()) source.part = "evaluation part";
   if (!source.data) {
     throw DataError("data set " + config.dataset +
                     ": has no evaluation part; train with --val-fraction, or give other data");

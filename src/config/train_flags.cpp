@@ -3,6 +3,7 @@
 #include "config/train_flags.h"
 
 #include "base/byte_count.h"
+#include "base/machine.h"
 #include "base/seed.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/optimizer.h"
@@ -233,7 +234,7 @@ void add_machine(TrainFlags& flags) {
                                 .metavar = "N",
                                 .help = "Threads that compute.",
                                 .default_text = "0, OMP_NUM_THREADS or the cores within the cgroup quota"},
-                               &RunConfig::threads, {.min = 0, .max = 4096}));
+                               &RunConfig::threads, {.min = 0, .max = kMaxThreads}));
   flags.push_back(text_flag(
       {.key = "memory_limit",
        .on_resume = OnResume::kFree,

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <latch>
-#include <limits>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -62,10 +61,9 @@ c10::Device parse_device(const std::string& text) {
 }
 
 void set_threads(int64_t threads, int64_t num_others) {
-  constexpr int64_t kMostThreads = 4096;
-  if (threads < 0 || threads > kMostThreads)
+  if (threads < 0 || threads > kMaxThreads)
     throw ConfigError("`threads` " + std::to_string(threads) + ": must be 0 (chosen) to " +
-                      std::to_string(kMostThreads));
+                      std::to_string(kMaxThreads));
   if (threads == 0) threads = num_default_threads();
   // After a smaller team OpenMP starts new threads while the old ones are still ending.
   require_threads(2 * (threads - 1) + num_others);
@@ -80,9 +78,8 @@ int64_t tensor_memory_limit(const std::string& text) {
     throw ConfigError("`memory_limit` " + text + ": must be auto, none, or bytes such as 512m or 8g");
   }
   constexpr int64_t kMostReserve = int64_t{1} << 30;
-  const int64_t free = free_memory_bytes();
-  if (free == std::numeric_limits<int64_t>::max()) return 0;  // not known
-  return std::max<int64_t>(free - std::min(free / 10, kMostReserve), 1);
+  const std::optional<int64_t> free = free_memory_bytes();
+  return free ? std::max<int64_t>(*free - std::min(*free / 10, kMostReserve), 1) : 0;
 }
 
 c10::Device configure_process(const ProcessOptions& options) {

@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/machine.h"
 #include "base/number_text.h"
@@ -172,8 +171,7 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   // What the process holds already has data set, libraries and parameters in it; gradients are as large as
   // these, and a copy of it all is taken while it is saved.
   plan.memory_bytes = resident_bytes() + parameters + moments + averages + plan.checkpoint_bytes;
-  const int64_t free = free_memory_bytes();
-  plan.memory_free_bytes = free == std::numeric_limits<int64_t>::max() ? 0 : free;  // 0: not known
+  plan.memory_free_bytes = free_memory_bytes().value_or(0);
 }
 
 }  // namespace gradstep

@@ -161,10 +161,9 @@ void Trainer::Impl::consume(const Window& window) {
 // A run that counts updates would never end.
 void Trainer::Impl::refuse_empty_epoch(const StepReport& step) {
   empty_in_a_row_ = step.outcome == StepOutcome::kEmpty ? empty_in_a_row_ + 1 : 0;
+  if (empty_in_a_row_ < setup_.sampler.windows_per_epoch()) return;
   // An order of one's own may have shorter epochs than the data.
-  const int64_t samples = setup_.job.data.train->size();
-  const int64_t windows_of_data = (samples - 1) / setup_.sampler.global_batch() + 1;
-  if (empty_in_a_row_ < std::max(setup_.sampler.windows_per_epoch(), windows_of_data)) return;
+  if (empty_in_a_row_ * setup_.sampler.global_batch() < setup_.job.data.train->size()) return;
   throw DataError("data set " + setup_.job.data.train->spec().name + ": no sample of the last " +
                   std::to_string(empty_in_a_row_) +
                   " windows, as many as the data have, counts: their weight is 0; correct the targets or "

@@ -60,17 +60,16 @@ Examination from(const std::string& texts, const std::string& numbers) {
 }
 
 // Another value while it lives.
-template <class Value>
 class Meanwhile {
  public:
-  Meanwhile(Value& place, Value value) : place_(place), before_(std::exchange(place, value)) {}
+  Meanwhile(int64_t& place, int64_t value) : place_(place), before_(std::exchange(place, value)) {}
   ~Meanwhile() { place_ = before_; }
   Meanwhile(const Meanwhile&) = delete;
   Meanwhile& operator=(const Meanwhile&) = delete;
 
  private:
-  Value& place_;
-  const Value before_;
+  int64_t& place_;
+  const int64_t before_;
 };
 
 }  // namespace
@@ -141,8 +140,8 @@ Examination Engine::examine(const Window& window, std::optional<double> divisor)
 
 Examination Engine::examine(const Window& window, const StepReport& report) {
   // The seed and the pieces of the window follow from these two.
-  const Meanwhile<int64_t> windows(impl_->counters.windows, report.window - 1);
-  const Meanwhile<int64_t> micro_batch(impl_->micro_batch, report.micro_batch);
+  const Meanwhile windows(impl_->counters.windows, report.window - 1);
+  const Meanwhile micro_batch(impl_->micro_batch, report.micro_batch);
   return impl_->examine(window, report.loss_scale, report.divisor);
 }
 

@@ -25,7 +25,7 @@ class Cgroup : public ::testing::Test {
   }
   void belong(const std::string& lines) { dir_.write("membership", lines); }
   int64_t cores() { return num_usable_cores(dir_.path(), dir_.file("membership")); }
-  int64_t memory() { return free_memory_bytes(dir_.path(), dir_.file("membership")); }
+  int64_t memory() { return free_memory_bytes(dir_.path(), dir_.file("membership")).value(); }
   ScratchDir dir_;
 };
 

@@ -34,7 +34,7 @@ TEST(EvalCommand, IsDeterministicAsTheRunWasAndHasAMemoryLimit) {
     (void)::testing::internal::GetCapturedStdout();
     EXPECT_EQ(at::globalContext().deterministicAlgorithms(), deterministic);
     // Without a limit Linux would hand this out.
-    EXPECT_THROW((void)at::empty({free_memory_bytes()}, at::kByte), c10::OutOfMemoryError);
+    EXPECT_THROW((void)at::empty({free_memory_bytes().value()}, at::kByte), c10::OutOfMemoryError);
     reset_process();
   }
 }

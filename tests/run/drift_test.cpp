@@ -60,9 +60,7 @@ struct Now {
 TEST(Drift, ASettingThatTheProgramNoLongerHasIsTold) {
   TrainState before = stored();
   before.settings["label_noise"] = "0.1";
-  const Now now;
-  const Settings texts = now.settings->texts({});
-  const std::vector<Drift> drifts = find_drift(before, {texts, 128, 469, "abc", "val_acc"});
+  const std::vector<Drift> drifts = Now().drift(before);
   ASSERT_EQ(drifts.size(), 1U);
   EXPECT_EQ(drifts[0].kind, OnResume::kWarned);
   EXPECT_EQ(describe(drifts[0]), "label_noise was 0.1, is no setting of this program");
@@ -182,8 +180,7 @@ TEST(Drift, ASettingThatTheCheckpointLacksHadItsDefault) {
   const auto drift_with = [&](SampleOrder order) {
     Now now;
     now.config.order = order;
-    const Settings texts = now.settings->texts({});
-    return find_drift(old, {texts, 128, 469, "abc", "val_acc"});
+    return now.drift(old);
   };
   EXPECT_THAT(drift_with(SampleOrder::kShuffled), IsEmpty());
   ASSERT_EQ(drift_with(SampleOrder::kSequential).size(), 1U);

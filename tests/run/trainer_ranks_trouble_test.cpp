@@ -151,10 +151,8 @@ void spike_at_window_6(RankedRun& run) {
 
 void fill(torch::nn::Sequential& net, const NamedTensors& tensors) {
   const at::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : model_tensors(*net)) {
-    const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
-    at::Tensor(tensor).copy_(found->second);
-  }
+  for (const auto& [name, tensor] : model_tensors(*net))
+    at::Tensor(tensor).copy_(tensor_named(tensors, name));
 }
 
 TEST(TrainerRanks, BothLookAtABadWindowAndRankZeroWritesTheBlackBox) {

@@ -103,10 +103,7 @@ TEST(Accumulation, A10_DecayAndAdamStepOncePerUpdate) {
   const StepReport report = engine.step(at::zeros({4, 1}), no_targets(4));
   EXPECT_EQ(report.num_micro_batches, 4);
   EXPECT_FLOAT_EQ(dot->w.item<float>(), 0.9F);
-  const NamedTensors state = engine.optimizer().state();
-  const auto step = std::ranges::find(state, "w.step", &NamedTensors::value_type::first);
-  ASSERT_NE(step, state.end());
-  EXPECT_EQ(step->second.item<float>(), 1.0F);
+  EXPECT_EQ(tensor_named(engine.optimizer().state(), "w.step").item<float>(), 1.0F);
 }
 
 TEST(Accumulation, MicroBatchesAgreeWithOneBatch) {

@@ -29,6 +29,14 @@ inline std::vector<at::Tensor> copies(const NamedTensors& named) {
   return result;
 }
 
+// Throws if there is none, so that a test fails.
+inline at::Tensor tensor_named(const NamedTensors& tensors, const std::string& name) {
+  for (const auto& [each, tensor] : tensors) {
+    if (each == name) return tensor;
+  }
+  throw std::out_of_range("no tensor " + name);
+}
+
 // Equal in every byte: NaN equals NaN, and -0 differs from 0.
 inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.contiguous();

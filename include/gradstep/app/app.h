@@ -59,8 +59,8 @@ class DataRecipe {
   virtual ~DataRecipe() = default;
   /// Adds the options of the data set.
   virtual void flags(Flags& /*flags*/) {}
-  /// Loads one part of the data; null for kEval if there is none. Two threads may ask for the two
-  /// parts at the same time. Throws DataError that says what to do.
+  /// Loads one part of the data; null for kEval if there is none. Two threads may ask for the two parts at
+  /// the same time. Throws DataError that says what to do.
   [[nodiscard]] virtual std::shared_ptr<const Dataset> load(Split part) = 0;
   /// The folder of the data, which the plan shows and runs record as data_dir. Empty: no folder.
   [[nodiscard]] virtual std::string folder() const { return {}; }
@@ -100,9 +100,8 @@ class Recipe {
 /// file, environment variables, plan, help and exit codes. Recipes are registered by name, in the order of
 /// the help; the first model and the first data set are the defaults. A name is one line of UTF-8 without /,
 /// and no two models or data sets have the same. The program needs a model and a data set, or one Recipe and
-/// nothing else; run() refuses others. An exception of a function of a
-/// recipe, or of its task or data set, that is no gradstep::Error ends the program with exit code 1 and a
-/// line that names the function.
+/// nothing else; run() refuses others. An exception of a function of a recipe, or of its task or data set,
+/// that is no gradstep::Error ends the program with exit code 1 and a line that names the function.
 class App {
  public:
   /// A program without recipes. `name` is its name in messages and help.
