@@ -15,6 +15,7 @@
 #include "checkpoint/leftover.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/model_metadata.h"
+#include "checkpoint/output_lock.h"
 #include "checkpoint/state_json.h"
 #include "checkpoint/tensor_lists.h"
 #include "checkpoint/user_state.h"
@@ -41,9 +42,10 @@ std::string readable(std::string state) {
 void require_position(const TrainState& state) {
   const bool is_first = state.next.epoch == 0 && state.next.index == 0 && state.next.number == 0;
   if (!is_first || state.engine.counters.windows == 0) return;
-  throw CheckpointError("the state is of window " + std::to_string(state.engine.counters.windows) +
-                        ", but its next window is the very first: set TrainState::next to Loader::position(), or "
-                        "count your own windows in it");
+  throw CheckpointError(
+      "the state is of window " + std::to_string(state.engine.counters.windows) +
+      ", but its next window is the very first: set TrainState::next to Loader::position(), or "
+      "count your own windows in it");
 }
 
 // What goes into the folder, manifest excepted, in memory.
@@ -99,13 +101,15 @@ bool is_whole(const std::string& checkpoint) {
 // A folder under a temporary name; gone unless it was put in place.
 class PendingFolder {
  public:
-  PendingFolder(FileSystem& file_system, std::string parent, std::string name)
+  // `makes_parents`: also the folders above `parent`.
+  PendingFolder(FileSystem& file_system, std::string parent, std::string name, bool makes_parents)
       : file_system_(file_system),
         parent_(std::move(parent)),
         name_(std::move(name)),
         path_(parent_ + "/" + temporary_name(name_)) {
     file_system_.remove_all(path_);  // of a killed process with the same number
-    file_system_.make_dirs(path_);
+    makes_parents ? file_system_.make_dirs(parent_) : file_system_.make_dir(parent_);
+    file_system_.make_dir(path_);
   }
   ~PendingFolder() {
     if (!in_place_) try_to([&] { file_system_.remove_all(path_); });
@@ -145,11 +149,11 @@ class PendingFolder {
   bool in_place_ = false;
 };
 
-uint64_t write_all(FileSystem& file_system, const std::string& output_dir, const std::string& name,
-                   const Contents& contents) {
+uint64_t write_all(const std::string& owner, FileSystem& file_system, const std::string& output_dir,
+                   const std::string& name, const Contents& contents) {
   const std::string parent = checkpoints_dir(output_dir);
   const bool is_first = file_system.list(parent).empty();
-  PendingFolder folder(file_system, parent, name);
+  PendingFolder folder(file_system, parent, name, /*makes_parents=*/owner.empty());
   if (is_first) file_system.sync_dir(output_dir);  // the parent is new there
   std::vector<ManifestFile> listed;
   uint64_t bytes = 0;
@@ -160,6 +164,7 @@ uint64_t write_all(FileSystem& file_system, const std::string& output_dir, const
   }
   const std::string manifest = format_manifest(listed);
   bytes += write_file(file_system, folder.path() + "/" + kManifestName, {manifest}).bytes;
+  require_owner(output_dir, owner);
   folder.put_in_place();
   return bytes;
 }
@@ -190,13 +195,18 @@ uint64_t checkpoint_bytes(const TrainState& state) {
 }
 
 uint64_t write_checkpoint(FileSystem& file_system, const std::string& output_dir, const TrainState& state) {
+  return write_checkpoint_of(lock_text(output_dir), file_system, output_dir, state);
+}
+
+uint64_t write_checkpoint_of(const std::string& owner, FileSystem& file_system, const std::string& output_dir,
+                             const TrainState& state) {
   const int64_t update = state.engine.counters.updates;
   require_finite(state);
   require_position(state);
   check_user_state(state.user);
   const Contents contents(state);
   try {
-    return write_all(file_system, output_dir, checkpoint_name(update), contents);
+    return write_all(owner, file_system, output_dir, checkpoint_name(update), contents);
   } catch (const std::system_error& error) {
     throw CheckpointError(error.what() + advice(file_system, output_dir, error, contents.bytes()));
   }

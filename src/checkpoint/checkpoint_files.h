@@ -11,6 +11,8 @@
 
 namespace gradstep {
 
+struct TrainState;
+
 inline constexpr char kModelFile[] = "model.safetensors";
 inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
 inline constexpr char kEmaFile[] = "ema.safetensors";
@@ -48,5 +50,10 @@ inline constexpr char kStateFile[] = "state.json";
 // that was moved aside, unless another is in its place. REQUIRES: the caller holds the lock of the output
 // folder (OutputDir). Throws CheckpointError.
 void tidy_checkpoints(FileSystem& file_system, const std::string& output_dir);
+
+// write_checkpoint(), unless the lock of the folder has another text than `owner` (see require_owner) before
+// the checkpoint is put in place. A locked folder that is gone is not made anew.
+uint64_t write_checkpoint_of(const std::string& owner, FileSystem& file_system, const std::string& output_dir,
+                             const TrainState& state);
 
 }  // namespace gradstep

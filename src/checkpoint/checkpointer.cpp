@@ -213,16 +213,8 @@ class Checkpointer::Impl {
     return outcome;
   }
 
-  // The folder may have been moved away, and another run begun in its place.
-  void require_own_folder() const {
-    if (owner_ == lock_text(options_.output_dir)) return;
-    throw CheckpointError(options_.output_dir +
-                          ": is not the folder any more that this run began in: it was moved or removed while the "
-                          "run went on; move it back, or go on from it with `resume`");
-  }
-
   uint64_t write(const TrainState& state, const Job& job) {
-    require_own_folder();
+    require_owner(options_.output_dir, owner_);
     // Before an export: write_checkpoint looks for itself.
     if (job.request.best || job.request.export_model) require_finite(state);
     SaveBytes bytes = save_bytes(state);
@@ -233,7 +225,7 @@ class Checkpointer::Impl {
     if (job.request.export_model) written += export_as("model", state);
     if (!job.writes) return written;
     sync_reports(state);
-    return written + write_checkpoint(file_system_, options_.output_dir, state);
+    return written + write_checkpoint_of(owner_, file_system_, options_.output_dir, state);
   }
 
   uint64_t export_as(const std::string& stem, const TrainState& state) {

@@ -115,7 +115,8 @@ fs::path nearest_existing(fs::path path) {
 void write_owner(int fd) {
   // The second line tells this start from a later one with the same number.
   const std::string text = "pid " + std::to_string(getpid()) + " on " + host_name() + "\n" +
-                           std::to_string(std::random_device()()) + "-" + std::to_string(std::time(nullptr)) + "\n";
+                           std::to_string(std::random_device()()) + "-" + std::to_string(std::time(nullptr)) +
+                           "\n";
   // Only a courtesy to the reader of an error message: a full disk shows up at the first file that matters.
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) return;
 }
@@ -127,6 +128,14 @@ std::string lock_text(const std::string& output_dir) try {
   return read_text_file(output_dir + "/" + kLockName, kMostBytes);
 } catch (const CheckpointError&) {
   return {};
+}
+
+void require_owner(const std::string& output_dir, const std::string& text) {
+  if (lock_text(output_dir) == text) return;
+  throw CheckpointError(
+      output_dir +
+      ": is not the folder any more that this run began in: it was moved or removed while the "
+      "run went on; move it back, or go on from it with `resume`");
 }
 
 OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {

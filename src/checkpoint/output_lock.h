@@ -12,4 +12,8 @@ inline constexpr const char* kLockName = ".gradstep.lock";
 // The text of the folder's lock file. Empty if there is none.
 [[nodiscard]] std::string lock_text(const std::string& output_dir);
 
+// The folder may have been moved away, and another run begun in its place. Throws CheckpointError unless the
+// lock file there still has this text.
+void require_owner(const std::string& output_dir, const std::string& text);
+
 }  // namespace gradstep

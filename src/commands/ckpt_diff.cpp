@@ -29,7 +29,10 @@ std::vector<StateDifference> setting_differences(const TrainState& a, const Trai
                            .global_batch = a.global_batch,
                            .total_updates = a.total_updates,
                            .dataset_fingerprint = a.dataset_fingerprint,
-                           .best_metric = b.best_metric};
+                           .best_metric = b.best_metric,
+                           .version = b.version,
+                           .git_commit = b.git_commit,
+                           .torch_version = b.torch_version};
   std::vector<StateDifference> found;
   for (const Drift& drift : find_drift(a, second)) {
     if (drift.kind != OnResume::kFree)

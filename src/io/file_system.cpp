@@ -83,6 +83,12 @@ class PosixFileSystem final : public FileSystem {
     if (error) throw std::system_error(error, "cannot make folder " + path);
   }
 
+  void make_dir(const std::string& path) override {
+    std::error_code error;
+    fs::create_directory(path, error);
+    if (error) throw std::system_error(error, "cannot make folder " + path);
+  }
+
   void remove_all(const std::string& path) override {
     std::error_code error;
     fs::remove_all(path, error);

@@ -2,12 +2,9 @@
 // Each setting carries its rule for a changed value; some are judged by the values that follow from them.
 #include "run/drift.h"
 
-#include <torch/version.h>
-
 #include <algorithm>
 
 #include "gradstep/base/error.h"
-#include "gradstep/base/version.h"
 
 namespace gradstep {
 namespace {
@@ -40,9 +37,9 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
   // A loop of one's own may leave them out.
   if (!before.version.empty())
     add_unless_equal("gradstep", build_text(before.version, before.git_commit),
-                     build_text(std::string(version()), std::string(git_commit())), OnResume::kWarned, drifts);
+                     build_text(now.version, now.git_commit), OnResume::kWarned, drifts);
   if (!before.torch_version.empty())
-    add_unless_equal("LibTorch", before.torch_version, TORCH_VERSION, OnResume::kWarned, drifts);
+    add_unless_equal("LibTorch", before.torch_version, now.torch_version, OnResume::kWarned, drifts);
   add_unless_equal("best_metric", before.best_metric, now.best_metric, OnResume::kWarned, drifts);
   add_unless_equal("global batch (`batch_size`, `grad_accum_steps`, `global_batch_size`)",
                    std::to_string(before.global_batch), std::to_string(now.global_batch), OnResume::kRefused,

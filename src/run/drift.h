@@ -1,11 +1,14 @@
 // Drift: what differs between a checkpoint's run and the run that wants to go on from it. Pure decisions.
 #pragma once
 
+#include <torch/version.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "gradstep/base/setting.h"
+#include "gradstep/base/version.h"
 #include "gradstep/checkpoint/checkpoint.h"
 
 namespace gradstep {
@@ -25,6 +28,9 @@ struct RunIdentity {
   int64_t total_updates = 0;
   std::string dataset_fingerprint{};
   std::string best_metric{};
+  std::string version{gradstep::version()};
+  std::string git_commit{gradstep::git_commit()};
+  std::string torch_version{TORCH_VERSION};
 };
 
 // All that differs, in the order of the settings, free ones included. A setting that the checkpoint lacks had

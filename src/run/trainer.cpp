@@ -73,6 +73,7 @@ void Trainer::Impl::tell_failure() {
     row.error = "an exception of an unknown kind";
   }
   event(std::move(row));
+  reporter_->tell([](Sink& sinks) { sinks.flush(); });
 }
 
 void Trainer::Impl::hear_of_saves(bool at_end) {

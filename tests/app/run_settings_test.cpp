@@ -144,12 +144,12 @@ TEST(RunSettings, SettledTextsStandInPlaceOfWhatWasAsked) {
 
 TEST(RunSettings, WriteValuesAsToml) {
   RunSettings settings(program().catalog);
-  settings.set("data_dir", "a\"b\\c\n", "");
+  settings.set("data_dir", "/a\"b\\c\n", "");
   settings.config.max_steps = 5;
   settings.config.lr = 1;
   settings.config.seed = kMaxSeed;
   const std::string text = settings.toml({});
-  EXPECT_THAT(text, HasSubstr("data_dir = \"a\\\"b\\\\c\\u000A\"\n"));
+  EXPECT_THAT(text, HasSubstr("data_dir = \"/a\\\"b\\\\c\\u000A\"\n"));
   EXPECT_THAT(text, HasSubstr("max_steps = 5\n"));
   EXPECT_THAT(text, HasSubstr("epochs = \"none\"\n"));
   EXPECT_THAT(text, HasSubstr("lr = 1.0\n"));

@@ -296,7 +296,9 @@ TEST_F(HttpDownload, RedirectsAreFollowed) {
 TEST_F(HttpDownload, OtherProtocolsAreRefused) {
   dir_.write("secret", "x");
   const Download local{.url = "file://" + dir_.file("secret"), .path = dir_.file("file")};
-  refusal(local, quick());
+  EXPECT_THAT(message_of<ConfigError>([&] { http_download(local, quick()); }),
+              AllOf(HasSubstr(local.url), HasSubstr("http:// or https://")));
+  EXPECT_FALSE(std::filesystem::exists(local.path));
   const HttpServer server([&](const HttpRequest&) {
     return HttpReply{.status = 302, .headers = {"Location: file://" + dir_.file("secret")}};
   });

@@ -21,6 +21,7 @@ class BlackBoxWriterTest : public ::testing::Test {
  protected:
   void leave(BlackBoxWriter& boxes, int64_t window, StepReport step) {
     step.window = window;
+    step.samples = 4;
     step.micro_batch = 2;
     step.outcome = step.spike ? StepOutcome::kSpike : StepOutcome::kNotFinite;
     boxes.leave(window_, step);

@@ -47,6 +47,7 @@ TEST(OwnOptimizer, GoesOnFromACheckpointBitForBit) {
     first.steps(0, 4);
     Checkpointer checkpointer(posix_file_system(), {.output_dir = folder.path()});
     TrainState state = capture_engine(first.engine);
+    state.next = {.epoch = 4};
     EXPECT_EQ(state.model.size(), 4U);      // the frozen one too
     EXPECT_EQ(state.optimizer.size(), 3U);  // without it
     checkpointer.save(state);

@@ -69,6 +69,10 @@ class FailingFileSystem final : public FileSystem {
     call("make folder", path);
     inner_.make_dirs(path);
   }
+  void make_dir(const std::string& path) override {
+    call("make folder", path);
+    inner_.make_dir(path);
+  }
   void remove_all(const std::string& path) override {
     call("remove", path);
     inner_.remove_all(path);

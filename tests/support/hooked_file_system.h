@@ -53,6 +53,10 @@ class HookedFileSystem final : public FileSystem {
     hook_("make folder", path);
     inner_.make_dirs(path);
   }
+  void make_dir(const std::string& path) override {
+    hook_("make folder", path);
+    inner_.make_dir(path);
+  }
   void remove_all(const std::string& path) override {
     hook_("remove", path);
     inner_.remove_all(path);

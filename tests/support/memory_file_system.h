@@ -99,6 +99,7 @@ class MemoryFileSystem final : public FileSystem {
     if (durable_.contains(path)) durable_[path] = synced_[path];
   }
   void make_dirs(const std::string& /*path*/) override { call("make folder"); }
+  void make_dir(const std::string& /*path*/) override { call("make folder"); }
   void remove_all(const std::string& path) override {
     call("remove");
     for (auto* files : {&visible_, &durable_, &synced_}) {

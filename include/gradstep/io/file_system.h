@@ -34,6 +34,8 @@ class FileSystem {
   virtual void sync_file(const std::string& path) = 0;
   /// Makes a folder and all folders above it, unless they exist.
   virtual void make_dirs(const std::string& path) = 0;
+  /// Makes a folder in one that exists, unless it exists.
+  virtual void make_dir(const std::string& path) = 0;
   /// Removes a file, or a folder with its content. Does nothing if nothing is there.
   virtual void remove_all(const std::string& path) = 0;
   /// The names (not paths) in a folder, sorted. Empty if there is no such folder.
