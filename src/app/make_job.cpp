@@ -13,17 +13,16 @@
 #include <system_error>
 #include <utility>
 
+#include "app/settle_speed.h"
 #include "base/byte_count.h"
 #include "base/error_text.h"
 #include "base/machine.h"
 #include "base/number_text.h"
-#include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
 #include "report/format.h"
 #include "run/planner.h"
 #include "step/engine_setup.h"
 #include "step/param_groups.h"
-#include "step/precision_probe.h"
 
 namespace gradstep {
 namespace {
@@ -77,21 +76,6 @@ Task build_task(const RunSettings& settings, const DatasetSpec& spec, at::Device
   validate(task);
   task.module->to(device);
   return task;
-}
-
-// Measures with the largest micro-batch that fits into memory; the engine will halve down to it, too.
-PrecisionChoice settle_precision(const Task& task, const Dataset& train, uint64_t seed, int64_t micro_batch,
-                                 std::optional<Precision> precision, std::optional<Matmul> matmul) {
-  for (;; micro_batch /= 2) {
-    try {
-      const Batch batch = train.gather(at::arange(micro_batch), {.seed = seed, .training = true});
-      PrecisionChoice choice = choose_precision(task, batch, precision, matmul);
-      use_matmul(choice.matmul);
-      return choice;
-    } catch (const std::exception& error) {
-      if (micro_batch == 1 || !is_out_of_memory(error)) throw;
-    }
-  }
 }
 
 std::map<std::string, std::string> model_settings(const RunSettings& settings, const DatasetSpec& spec) {
@@ -295,7 +279,7 @@ void check_memory(double needed_bytes, int64_t free_bytes, int64_t limit_bytes) 
 }
 
 PreparedJob make_job(const RunSettings& settings, const World& world, at::Device device,
-                     const TrainState* before) {
+                     const TrainState* before, const StopToken* stop) {
   const RunConfig& config = settings.config;
   PreparedJob prepared;
   Job& job = prepared.job;
@@ -318,32 +302,19 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   check_memory(least, free_bytes, limit_bytes);
   job.task = build_task(settings, train.spec(), device);
 
-  std::optional<Precision> precision;
-  std::optional<Matmul> matmul;
-  if (before != nullptr) {
-    precision = before->info.precision;
-    matmul = before->info.matmul;
-  }
-  if (config.precision != "auto") precision = parse_precision(config.precision);
-  if (config.matmul != "auto") matmul = parse_matmul(config.matmul);
-  // What a stopwatch chooses may be another thing in the next run.
-  const bool is_settled = config.deterministic && (!precision || !matmul);
-  if (config.deterministic) {
-    precision = precision.value_or(Precision::kFp32);
-    matmul = matmul.value_or(Matmul::kTorch);
-  }
-  PrecisionChoice choice = settle_precision(
-      job.task, train, config.seed, largest_micro_batch(job.task, config.batch_size, sampler, world.size()),
-      precision, matmul);
-  if (is_settled) choice.reason = "not measured, since the run is deterministic";
+  const SettledSpeed speed =
+      settle_speed(config, job.task, train,
+                   largest_micro_batch(job.task, config.batch_size, sampler, world.size()), before, stop);
+  const PrecisionChoice& choice = speed.precision;
   const double averaged_updates = 1 / (1 - config.ema);
   if (config.ema > 0 && total_updates > 0 && averaged_updates > static_cast<double>(total_updates))
     prepared.warnings.push_back("--ema " + shortest(config.ema) + " averages over about " +
-                                thousands_text(std::llround(averaged_updates)) + " updates, and the run has " +
-                                thousands_text(total_updates) +
+                                thousands_text(std::llround(averaged_updates)) +
+                                " updates, and the run has " + thousands_text(total_updates) +
                                 ": the averages hold much of the initial weights; lower it");
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
+  if (speed.measured_threads) prepared.settled["threads"] = std::to_string(at::get_num_threads());
 
   job.engine = engine_options(config, total_updates);
   job.engine.precision = choice.precision;
@@ -363,6 +334,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.names = {.dataset = config.dataset + (folder.empty() ? "" : " in " + folder),
                .eval_part = split_off_name(config),
                .model = model_text(settings, train.spec()),
+               .threads_reason = speed.threads_reason,
                .precision_reason = choice.reason,
                .warmup_reason = warmup_reason(config, job.engine.schedule.warmup_steps)};
   // The number of threads changes the bits, so the number in use is recorded, not "all cores".

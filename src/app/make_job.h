@@ -25,9 +25,10 @@ struct PreparedJob {
 // Reads the data, builds the model on the device and settles the precision. Goes on with the precision that
 // `before` settled, where the settings leave it open; null: a new run. Seeds the default generators and
 // chooses the matrix products; threads, memory limit and determinism are those of the process, which
-// configure_process() has set. Throws ConfigError, DataError and Error (out of memory).
+// configure_process() has set. Throws ConfigError, DataError and Error (out of memory; the reason of `stop`
+// if that is requested while it measures).
 [[nodiscard]] PreparedJob make_job(const RunSettings& settings, const World& world, at::Device device,
-                                   const TrainState* before);
+                                   const TrainState* before, const StopToken* stop = nullptr);
 
 // What the command that was asked for passes to configure_process(), before it reads data.
 [[nodiscard]] ProcessOptions process_options(const RunConfig& config);

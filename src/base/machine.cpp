@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -113,8 +114,8 @@ int64_t cgroup_free_bytes(const std::string& root, const std::string& membership
     bytes = std::min(bytes, bytes_left(folder, "/memory.max", "/memory.current", "inactive_file"));
   }
   for (const std::string& folder : folders_down(root + "/memory", group_of(membership, "memory"))) {
-    bytes = std::min(bytes, bytes_left(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                                       "total_inactive_file"));
+    bytes = std::min(
+        bytes, bytes_left(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"));
   }
   return bytes;
 }
@@ -155,11 +156,29 @@ int64_t num_usable_cores(const std::string& cgroup_root, const std::string& memb
   return std::max<int64_t>(1, static_cast<int64_t>(cores));
 }
 
-int64_t num_default_threads() {
-  constexpr int64_t kMostThreads = 4096;
+std::optional<int64_t> threads_of_environment() {
   const char* const asked = std::getenv("OMP_NUM_THREADS");  // "4", or a list by level: "4,2"
   const int64_t threads = asked == nullptr ? 0 : number_or(asked, 0);
-  return threads >= 1 ? std::min(threads, kMostThreads) : num_usable_cores();
+  return threads >= 1 ? std::optional(std::min(threads, kMaxThreads)) : std::nullopt;
+}
+
+int64_t num_default_threads() { return threads_of_environment().value_or(num_usable_cores()); }
+
+CpuPressure cpu_pressure(const std::string& cgroup_root, const std::string& membership) {
+  CpuPressure pressure;
+  std::error_code error;  // a thread may end meanwhile
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error))
+    pressure.preemptions +=
+        number_or(field(task.path().string() + "/status", "nonvoluntary_ctxt_switches"), 0);
+  // Each group counts its own quota, so the sum is what the process has lost at most.
+  for (const std::string& folder : folders_down(cgroup_root, group_of(membership, "")))
+    pressure.throttled_seconds +=
+        1e-6 * static_cast<double>(number_or(field(folder + "/cpu.stat", "throttled_usec"), 0));
+  for (const std::string& folder : folders_down(cgroup_root + "/cpu", group_of(membership, "cpu")))
+    pressure.throttled_seconds +=
+        1e-9 * static_cast<double>(number_or(field(folder + "/cpu.stat", "throttled_time"), 0));
+  pressure.num_runnable = number_or(field("/proc/stat", "procs_running"), 0);
+  return pressure;
 }
 
 int64_t resident_bytes() {

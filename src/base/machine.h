@@ -17,9 +17,20 @@ inline constexpr int64_t kMaxThreads = 4096;
 [[nodiscard]] int64_t num_usable_cores(const std::string& cgroup_root = "/sys/fs/cgroup",
                                        const std::string& membership = "/proc/self/cgroup");
 
-// The threads to compute with if nobody says: OMP_NUM_THREADS, which schedulers and launchers set, else the
-// usable cores.
+// OMP_NUM_THREADS, which schedulers and launchers set: 1 to kMaxThreads. Nothing if it is not set, or no
+// number.
+[[nodiscard]] std::optional<int64_t> threads_of_environment();
+// The threads to compute with if nobody says: threads_of_environment(), else the usable cores.
 [[nodiscard]] int64_t num_default_threads();
+
+// What keeps this process from its cores, as the kernel counts it. 0 where it cannot be read.
+struct CpuPressure {
+  int64_t preemptions = 0;       // times that a thread of it had to leave its core to another
+  double throttled_seconds = 0;  // that quotas of its cgroups held it up, since they were made
+  int64_t num_runnable = 0;      // threads on this machine that want a core now
+};
+[[nodiscard]] CpuPressure cpu_pressure(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                       const std::string& membership = "/proc/self/cgroup");
 
 // Bytes of memory this process holds (resident set); 0 when it cannot be read.
 [[nodiscard]] int64_t resident_bytes();

@@ -25,12 +25,9 @@ bool no_full_exponent(const at::Tensor& tensor, Bits mask) {
   return !found;
 }
 
-void check(const char* what, const NamedTensors& tensors, int64_t update) {
-  for (const auto& [name, tensor] : tensors) {
-    if (all_finite(tensor)) continue;
-    throw Diverged(std::string(what) + " " + name + " is not finite at update " + std::to_string(update) +
-                   ": no checkpoint is made of it; go on from an earlier one with a lower `lr`");
-  }
+[[noreturn]] void refuse(const char* what, const std::string& name, const char* problem, int64_t update) {
+  throw Diverged(std::string(what) + " " + name + problem + " at update " + std::to_string(update) +
+                 ": no checkpoint is made of it; go on from an earlier one with a lower `lr`");
 }
 
 }  // namespace
@@ -54,9 +51,26 @@ bool all_finite(const at::Tensor& tensor) {
   return at::isfinite(tensor).all().item<bool>();
 }
 
+bool has_nan(const at::Tensor& tensor) {
+  if (!at::isFloatingType(tensor.scalar_type()) && !at::isComplexType(tensor.scalar_type())) return false;
+  const at::Tensor wide = at::isFloat8Type(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
+  return at::isnan(wide).any().item<bool>();
+}
+
 void require_finite(const TrainState& state) {
-  check("model tensor", state.model, state.engine.counters.updates);
-  check("moving average of", state.ema, state.engine.counters.updates);
+  const int64_t update = state.engine.counters.updates;
+  const auto num_parameters = static_cast<int64_t>(state.model.size()) - state.num_buffers;
+  int64_t index = 0;
+  for (const auto& [name, tensor] : state.model) {
+    const bool is_buffer = index++ >= num_parameters;
+    if (all_finite(tensor)) continue;
+    if (!is_buffer) refuse("model tensor", name, " is not finite", update);
+    // A mask may have infinities on purpose.
+    if (has_nan(tensor)) refuse("buffer", name, " holds NaN", update);
+  }
+  for (const auto& [name, tensor] : state.ema) {
+    if (!all_finite(tensor)) refuse("moving average of", name, " is not finite", update);
+  }
 }
 
 }  // namespace gradstep

@@ -11,7 +11,10 @@ namespace gradstep {
 // by ATen. True for types that are always finite.
 [[nodiscard]] bool all_finite(const at::Tensor& tensor);
 
-// Throws Diverged naming a tensor of the model, or an average, that is not finite.
+// False for types that have no NaN.
+[[nodiscard]] bool has_nan(const at::Tensor& tensor);
+
+// Throws Diverged naming a parameter or an average that is not finite, or a buffer that holds NaN.
 void require_finite(const TrainState& state);
 
 }  // namespace gradstep

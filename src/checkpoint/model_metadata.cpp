@@ -18,8 +18,8 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 
 const std::string kPrefix = "gradstep.";
-constexpr std::array<const char*, 6> kFileKeys{"version", "git_commit", "precision",
-                                               "matmul",  "update",     "black_box"};
+constexpr std::array<const char*, 8> kFileKeys{"version", "git_commit", "precision", "matmul",
+                                               "update",  "train_data", "eval_data", "black_box"};
 
 // Reads one metadata value after the other, and complains in terms of the file.
 class MetadataReader {
@@ -75,6 +75,8 @@ std::map<std::string, std::string> model_metadata(const ModelInfo& info) {
   metadata["precision"] = to_string(info.precision);
   metadata["matmul"] = to_string(info.matmul);
   metadata["update"] = std::to_string(info.update);
+  if (!info.train_data.empty()) metadata["train_data"] = info.train_data;
+  if (!info.eval_data.empty()) metadata["eval_data"] = info.eval_data;
   Metadata prefixed;
   for (const auto& [key, value] : metadata) prefixed[kPrefix + key] = to_utf8(value);
   return prefixed;
@@ -95,6 +97,9 @@ ModelInfo model_info(const std::string& path, const std::map<std::string, std::s
   info.update = reader.number<int64_t>("update");
   if (info.update < 0)
     throw CheckpointError(path + ": metadata gradstep.update is out of range; use another file");
+  // Files of the first version lack these two.
+  info.train_data = info.settings["train_data"];
+  info.eval_data = info.settings["eval_data"];
   for (const char* own : kFileKeys) info.settings.erase(own);
   return info;
 }

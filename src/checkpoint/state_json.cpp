@@ -250,7 +250,9 @@ std::string format_state(const TrainState& state) {
     line.add("world_size", state.world_size);
     line.add("global_batch", state.global_batch);
     line.add("total_updates", state.total_updates);
+    line.add("planned_updates", state.planned_updates);
     line.add("dataset_fingerprint", state.dataset_fingerprint);
+    line.add("eval_fingerprint", state.eval_fingerprint);
   });
   document.add_object("report_positions", [&](JsonLine& line) {
     for (const auto& [name, position] : state.report_positions) line.add(name, position);
@@ -259,6 +261,7 @@ std::string format_state(const TrainState& state) {
     for (const auto& [key, text] : state.settings) line.add(key, text);
   });
   add_policy(document, state);
+  document.add("num_buffers", std::to_string(state.num_buffers));
   document.add("model", tensors_text(state.model));
   document.add("optimizer", tensors_text(state.optimizer));
   document.add("ema", tensors_text(state.ema));
@@ -302,10 +305,15 @@ StateFile parse_state(const std::string& path, std::string_view text) {
   state.global_batch = run.integer("global_batch", 0, kMaxBatch);
   state.total_updates = run.integer("total_updates");
   state.dataset_fingerprint = run.text("dataset_fingerprint");
+  // Checkpoints of the first version lack these three.
+  state.planned_updates = run.has("planned_updates") ? run.integer("planned_updates") : state.total_updates;
+  if (run.has("eval_fingerprint")) state.eval_fingerprint = run.text("eval_fingerprint");
   state.report_positions = document.texts("report_positions");
   state.settings = document.texts("config");
   read_policy(document, state);
   file.model = read_tensors(document, "model");
+  const auto num_tensors = static_cast<int64_t>(file.model.size());
+  if (document.has("num_buffers")) state.num_buffers = document.integer("num_buffers", 0, num_tensors);
   file.optimizer = read_tensors(document, "optimizer");
   file.ema = read_tensors(document, "ema");
   if (document.has("user")) {

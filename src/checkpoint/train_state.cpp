@@ -55,6 +55,7 @@ Matched match(const NamedTensors& stored, const NamedTensors& live, MayDiffer ma
 TrainState capture_engine(Engine& engine) {
   TrainState state;
   state.model = model_tensors(*engine.task().module);
+  state.num_buffers = static_cast<int64_t>(engine.task().module->named_buffers().size());
   state.optimizer = engine.optimizer().state();
   state.ema = engine.averages();
   if (engine.task().user_state) {

@@ -27,8 +27,9 @@ std::vector<StateDifference> setting_differences(const TrainState& a, const Trai
   const Settings settings = judged(b);
   const RunIdentity second{.settings = settings,
                            .global_batch = a.global_batch,
-                           .total_updates = a.total_updates,
+                           .planned_updates = a.planned_updates,
                            .dataset_fingerprint = a.dataset_fingerprint,
+                           .eval_fingerprint = b.eval_fingerprint,
                            .best_metric = b.best_metric,
                            .version = b.version,
                            .git_commit = b.git_commit,

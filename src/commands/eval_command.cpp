@@ -12,6 +12,7 @@
 
 #include "app/make_job.h"
 #include "app/saved_run.h"
+#include "base/utf8.h"
 #include "checkpoint/checkpoint_files.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/number_json.h"
@@ -76,6 +77,17 @@ void check_fit(const ModelInfo& info, const Source& source, const std::string& p
                     (spec.kind == SampleKind::kTokens ? "vocabulary" : "classes") + " are not those that " +
                     path + " was trained on (" + info.settings.at("dataset") +
                     "); choose a data set of the same shape");
+}
+
+// Of other data another part is held out, and the model was trained on some of it.
+void check_samples(const ModelInfo& info, const Source& source, const RunConfig& config,
+                   const std::string& path) {
+  if (info.eval_data.empty() || info.eval_data == to_utf8(source.data->fingerprint())) return;
+  if (config.val_fraction > 0)
+    throw DataError(path + ": the data are not those of its run, whose " + split_off_name(config) +
+                    " was held out; the part drawn now has samples that it was trained on: give the data of "
+                    "the run with --data-dir");
+  write_warning("the samples are not those that the run of " + path + " was evaluated on");
 }
 
 // One line a sample: number, target, prediction and its probability.
@@ -171,19 +183,23 @@ void print_lines(const EvalResult& result, const Source& source, Precision preci
 void check_predictions_place(const EvalOptions& options) {
   const std::string& path = options.predictions_path;
   if (path.empty()) return;
-  if (is_file_of_run(path)) throw ConfigError("--predictions " + path + ": is a file of a run; give another name");
+  if (is_file_of_run(path))
+    throw ConfigError("--predictions " + path + ": is a file of a run; give another name");
   if (options.force || !std::filesystem::is_regular_file(status_of(path))) return;
-  throw ConfigError("--predictions " + path + ": is there already; give another name, or --force to replace it");
+  throw ConfigError("--predictions " + path +
+                    ": is there already; give another name, or --force to replace it");
 }
 
 // A result that is no number is a failure, and its cause is named.
 void require_finite(const EvalResult& result, const NamedTensors& tensors, const std::string& path) {
   for (const auto& [name, tensor] : tensors) {
-    if (!all_finite(tensor) && at::isnan(tensor).any().item<bool>())
+    if (has_nan(tensor))
       throw Diverged(path + ": tensor " + name + " holds NaN; evaluate an earlier checkpoint");
   }
   if (std::isfinite(result.loss)) return;
-  throw Diverged(path + ": the loss of the samples is not finite; look at the samples, or evaluate an earlier checkpoint");
+  throw Diverged(
+      path +
+      ": the loss of the samples is not finite; look at the samples, or evaluate an earlier checkpoint");
 }
 
 }  // namespace
@@ -198,6 +214,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   const at::Device device = configure_process(process_options(settings->config));
   const Source source = open_data(*settings);
   check_fit(file.info, source, path);
+  check_samples(file.info, source, settings->config, path);
   const Precision precision =
       options.precision.empty() ? file.info.precision : parse_precision(options.precision);
   const Task task = build_task(path, file, *settings, source.data->spec());
@@ -222,7 +239,8 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   }
   const EvalResult result = evaluate(task, *source.data, world, evaluate_options);
   if (!result.complete) return static_cast<int>(stop.reason());
-  if (!options.predictions_path.empty()) atomic_write(posix_file_system(), options.predictions_path, {predictions.text()});
+  if (!options.predictions_path.empty())
+    atomic_write(posix_file_system(), options.predictions_path, {predictions.text()});
   if (options.json) {
     print_json(result, source, precision, path);
   } else {

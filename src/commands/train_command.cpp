@@ -79,10 +79,10 @@ void add_sinks(const RunConfig& config, const RunPlan& plan, const OutputDir& di
   add_reports(sinks, config.report_to, dir.path());
 }
 
-int plan_only(const RunSettings& settings, const std::string& output_dir) {
+int plan_only(const RunSettings& settings, const std::string& output_dir, const StopToken& stop) {
   const at::Device device = configure_process(process_options(settings.config));
   SoloWorld world;
-  PreparedJob prepared = make_job(settings, world, device, /*before=*/nullptr);
+  PreparedJob prepared = make_job(settings, world, device, /*before=*/nullptr, &stop);
   const Trainer trainer(std::move(prepared.job), world);
   warn(prepared.warnings);
   RunPlan plan = trainer.plan();
@@ -96,7 +96,7 @@ int plan_only(const RunSettings& settings, const std::string& output_dir) {
 int run_train(const RunSettings& settings, StopToken& stop) {
   const RunConfig& config = settings.config;
   const std::string asked_folder = resume_folder(config.resume, config.output_dir);
-  if (config.dry_run) return plan_only(settings, asked_folder);
+  if (config.dry_run) return plan_only(settings, asked_folder, stop);
   // The folder comes first: finding it taken after the data is read would waste the user's time.
   std::optional<OutputDir> folder;
   open_folder(config, asked_folder, folder);
@@ -105,7 +105,7 @@ int run_train(const RunSettings& settings, StopToken& stop) {
   std::optional<FoundCheckpoint> found = checkpoint_to_resume(config.resume, dir.path());
   const at::Device device = configure_process(process_options(config));
   SoloWorld world;
-  PreparedJob prepared = make_job(settings, world, device, found ? &found->state : nullptr);
+  PreparedJob prepared = make_job(settings, world, device, found ? &found->state : nullptr, &stop);
   Trainer trainer(std::move(prepared.job), world);
   if (found) trainer.resume(*found);
   found.reset();                                            // its tensors are as large as the run's own

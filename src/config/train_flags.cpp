@@ -195,13 +195,13 @@ void add_schedule(TrainFlags& flags) {
                                .metavar = "NAME",
                                .help = "Learning rate after the warm-up: cosine, linear or constant."},
                               &RunConfig::sched, {"cosine", "linear", "constant"}));
-  flags.push_back(optional_integer_flag(
-      {.key = "warmup_steps",
-       .group = kSchedule,
-       .metavar = "N",
-       .help = "Updates over which the learning rate rises to its peak; 0: none.",
-       .default_text = "auto, 100 or a tenth of the run, whichever is less"},
-      &RunConfig::warmup_steps, kCountOrZero, "auto"));
+  flags.push_back(
+      optional_integer_flag({.key = "warmup_steps",
+                             .group = kSchedule,
+                             .metavar = "N",
+                             .help = "Updates over which the learning rate rises to its peak; 0: none.",
+                             .default_text = "auto, 100 or a tenth of the run, whichever is less"},
+                            &RunConfig::warmup_steps, kCountOrZero, "auto"));
   flags.push_back(real_flag({.key = "min_lr",
                              .group = kSchedule,
                              .metavar = "X",
@@ -228,13 +228,14 @@ void add_machine(TrainFlags& flags) {
                                .group = kMachine,
                                .metavar = "NAME",
                                .help = "auto, cpu, cuda or cuda:N."}));
-  flags.push_back(integer_flag({.key = "threads",
-                                .on_resume = OnResume::kWarned,
-                                .group = kMachine,
-                                .metavar = "N",
-                                .help = "Threads that compute.",
-                                .default_text = "0, OMP_NUM_THREADS or the cores within the cgroup quota"},
-                               &RunConfig::threads, {.min = 0, .max = kMaxThreads}));
+  flags.push_back(integer_flag(
+      {.key = "threads",
+       .on_resume = OnResume::kWarned,
+       .group = kMachine,
+       .metavar = "N",
+       .help = "Threads that compute.",
+       .default_text = "0, OMP_NUM_THREADS, or what is fastest of the cores within the cgroup quota"},
+      &RunConfig::threads, {.min = 0, .max = kMaxThreads}));
   flags.push_back(text_flag(
       {.key = "memory_limit",
        .on_resume = OnResume::kFree,

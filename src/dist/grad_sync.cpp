@@ -33,6 +33,7 @@ class PlainSum final : public GradSync {
     const float* flag = flags_.const_data_ptr<float>();
     if (flag[num_flags() - 1] > 0) return SyncStatus::kFailed;
     if (flag[num_flags() - 2] > 0) return SyncStatus::kOutOfMemory;
+    if (flag[num_flags() - 3] > 0) return SyncStatus::kGivenUp;
     int64_t offset = 0;
     for (at::Tensor& parameter : parameters_) {
       if (*flag++ > 0)
@@ -43,7 +44,7 @@ class PlainSum final : public GradSync {
   }
 
  private:
-  [[nodiscard]] int64_t num_flags() const { return static_cast<int64_t>(parameters_.size()) + 2; }
+  [[nodiscard]] int64_t num_flags() const { return static_cast<int64_t>(parameters_.size()) + 3; }
 
   void pack(SyncStatus own) {
     auto* flag = flags_.mutable_data_ptr<float>();
@@ -55,6 +56,7 @@ class PlainSum final : public GradSync {
       grad.defined() ? place.view_as(parameter).copy_(grad) : place.zero_();
       offset += parameter.numel();
     }
+    *flag++ = own == SyncStatus::kGivenUp ? 1.0F : 0.0F;
     *flag++ = own == SyncStatus::kOutOfMemory ? 1.0F : 0.0F;
     *flag++ = own == SyncStatus::kFailed ? 1.0F : 0.0F;
     flat_.narrow(0, offset, num_flags()).copy_(flags_);

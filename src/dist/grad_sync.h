@@ -13,7 +13,7 @@
 namespace gradstep {
 
 // How the forward and backward passes of a window ended on one rank, from good to bad.
-enum class SyncStatus { kComplete, kOutOfMemory, kFailed };
+enum class SyncStatus { kComplete, kGivenUp, kOutOfMemory, kFailed };
 
 // One exchange of gradients: begin(), passes, arm() within the last pass, finish(). An implementation may
 // send gradients while the last backward pass still runs, or do everything in finish(). All ranks make the

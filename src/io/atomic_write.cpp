@@ -112,4 +112,25 @@ void atomic_write(FileSystem& file_system, const std::string& path,
   file.commit();
 }
 
+void atomic_copy(FileSystem& file_system, const std::string& from, const std::string& to) {
+  const int fd = ::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw_io_error(errno, "open", from);
+  try {
+    AtomicFile file(file_system, to);
+    std::string piece(size_t{1} << 20, '\0');
+    for (;;) {
+      const ssize_t size = ::read(fd, piece.data(), piece.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) throw_io_error(errno, "read", from);
+      if (size == 0) break;
+      file.write({piece.data(), static_cast<size_t>(size)});
+    }
+    file.commit();
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  ::close(fd);
+}
+
 }  // namespace gradstep

@@ -36,6 +36,9 @@ EventText text_of(const BlackBoxWritten& event) {
 EventText text_of(const BlackBoxFailed& event) {
   return {"black box failed", {{"window", std::to_string(event.window)}, {"error", event.error}}};
 }
+EventText text_of(const SlowedDown& event) {
+  return {"slowed down", {{"window", std::to_string(event.window)}, {"what", event.what}}};
+}
 EventText text_of(const RunFailed& event) {
   return {"failed", {{"error", event.error}, {"code", std::to_string(event.code)}}};
 }

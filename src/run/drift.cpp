@@ -44,8 +44,12 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
   add_unless_equal("global batch (`batch_size`, `grad_accum_steps`, `global_batch_size`)",
                    std::to_string(before.global_batch), std::to_string(now.global_batch), OnResume::kRefused,
                    drifts);
-  add_unless_equal("updates of the run (`epochs`, `max_steps`)", count_text(before.total_updates),
-                   count_text(now.total_updates), OnResume::kRefused, drifts);
+  add_unless_equal("updates of the run (`epochs`, `max_steps`)", count_text(before.planned_updates),
+                   count_text(now.planned_updates), OnResume::kRefused, drifts);
+  // A checkpoint of the first version does not know its evaluation data.
+  if (!before.eval_fingerprint.empty())
+    add_unless_equal("evaluation data", before.eval_fingerprint, now.eval_fingerprint, OnResume::kWarned,
+                     drifts);
   add_unless_equal("data", before.dataset_fingerprint, now.dataset_fingerprint, OnResume::kRefused, drifts);
   return drifts;
 }

@@ -25,8 +25,9 @@ struct Drift {
 struct RunIdentity {
   const Settings& settings;
   int64_t global_batch = 0;
-  int64_t total_updates = 0;
+  int64_t planned_updates = 0;
   std::string dataset_fingerprint{};
+  std::string eval_fingerprint{};
   std::string best_metric{};
   std::string version{gradstep::version()};
   std::string git_commit{gradstep::git_commit()};

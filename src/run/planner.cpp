@@ -129,10 +129,31 @@ int64_t planned_saves(const Interval& interval, const RunLength& length, int64_t
   return 1 + static_cast<int64_t>(static_cast<double>(length.total_updates) / std::max(updates, 1.0));
 }
 
+int64_t updates_left(const RunLength& length, const Position& next, int64_t updates,
+                     int64_t windows_per_epoch) {
+  const int64_t windows =
+      length.max_epochs > 0 ? (length.max_epochs - next.epoch) * windows_per_epoch - next.index : 0;
+  const int64_t more = length.max_updates > 0 ? length.max_updates - updates : 0;
+  if (length.max_epochs == 0) return std::max<int64_t>(more, 0);
+  return std::max<int64_t>(length.max_updates == 0 ? windows : std::min(windows, more), 0);
+}
+
 int64_t largest_micro_batch(const Task& task, int64_t micro_batch, const Sampler& sampler,
                             int64_t world_size) {
   const int64_t share = array_split(sampler.window_range(0).size(), world_size, /*rank=*/0).size();
   return std::min(micro_batch_of(task, micro_batch, share), share);
+}
+
+void fill_length(const Job& job, const RunLength& length, const Engine& engine, RunPlan& plan) {
+  plan.total_updates = length.total_updates;
+  plan.lr_points.clear();
+  const int64_t warmup_steps = job.engine.schedule.warmup_steps;
+  const int64_t last = length.total_updates > 0 ? length.total_updates : warmup_steps + 1;
+  std::vector<int64_t> points{1, warmup_steps, (warmup_steps + last) / 2, last - 1, last};
+  for (const int64_t k : points) {
+    const bool known = plan.lr_points.empty() || k > plan.lr_points.back().first;
+    if (k >= 1 && k <= last && known) plan.lr_points.emplace_back(k, engine.options().schedule.at(k));
+  }
 }
 
 void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, const Engine& engine,
@@ -145,18 +166,11 @@ void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, 
   plan.windows_per_epoch = sampler.windows_per_epoch();
   plan.last_window_samples = sampler.window_range(plan.windows_per_epoch - 1).size();
   plan.num_micro_batches = static_cast<int64_t>(micro_batches(on_this_rank, plan.micro_batch, false).size());
-  plan.total_updates = length.total_updates;
   plan.ends = describe_end(job.length);
   plan.schedule = describe_schedule(job.engine.schedule, job.names.warmup_reason);
   plan.optimizer = describe_optimizer(job.engine);
   plan.weight_decay = job.engine.optimizer.weight_decay;
-  const int64_t warmup_steps = job.engine.schedule.warmup_steps;
-  const int64_t last = length.total_updates > 0 ? length.total_updates : warmup_steps + 1;
-  std::vector<int64_t> points{1, warmup_steps, (warmup_steps + last) / 2, last - 1, last};
-  for (const int64_t k : points) {
-    const bool known = plan.lr_points.empty() || k > plan.lr_points.back().first;
-    if (k >= 1 && k <= last && known) plan.lr_points.emplace_back(k, engine.options().schedule.at(k));
-  }
+  fill_length(job, length, engine, plan);
   fill_groups(engine, plan);
   const int64_t parameters = bytes_of(engine.optimizer().parameters());
   const int64_t moments = engine.optimizer().state_bytes();

@@ -33,6 +33,11 @@ struct RunLength {
 // 12). With max_seconds alone there is no end but that.
 [[nodiscard]] RunLength run_length(const JobLength& length, int64_t windows_per_epoch);
 
+// Updates still to come for a run that has made `updates` and whose next window is `next`, if none is
+// skipped. 0 without an end.
+[[nodiscard]] int64_t updates_left(const RunLength& length, const Position& next, int64_t updates,
+                                   int64_t windows_per_epoch);
+
 // Says when something is due. The caller tells it what was done; what could not be done stays due.
 class DueTimer {
  public:
@@ -59,6 +64,9 @@ class DueTimer {
 // Samples of the largest micro-batch: a window may hold fewer. Of rank 0, which has the most.
 [[nodiscard]] int64_t largest_micro_batch(const Task& task, int64_t micro_batch, const Sampler& sampler,
                                           int64_t world_size);
+
+// Fills the number of updates, and the learning rate at some of them.
+void fill_length(const Job& job, const RunLength& length, const Engine& engine, RunPlan& plan);
 
 // Fills what follows from job, sampler and engine: batch, length, schedule, groups, bytes.
 void fill_plan(const Job& job, const Sampler& sampler, const RunLength& length, const Engine& engine,

@@ -95,6 +95,8 @@ TrainState RunProgress::state(double seconds) const {
   now.world_size = setup.world.size();
   now.global_batch = setup.sampler.global_batch();
   now.total_updates = setup.length.total_updates;
+  now.planned_updates = setup.planned_updates;
+  now.eval_fingerprint = setup.eval_fingerprint;
   now.dataset_fingerprint = setup.dataset_fingerprint;
   now.report_positions = report_positions;
   now.version = version();
@@ -123,8 +125,9 @@ void RunProgress::take_over(const std::string& where, const TrainState& state, i
   num_rollbacks = state.num_rollbacks;
   scale_history = state.scale_history;
   report_positions = state.report_positions;
-  // A best evaluation by another metric says nothing about this one.
-  if (setup.best_metric.name == state.best_metric)
+  // A best evaluation by another metric, or on other samples, says nothing about this one.
+  if (setup.best_metric.name == state.best_metric &&
+      (state.eval_fingerprint.empty() || state.eval_fingerprint == setup.eval_fingerprint))
     best.restore(in_order(setup.job.task, state.last_eval), in_order(setup.job.task, state.best_eval),
                  state.evals_without_best);
   else

@@ -7,6 +7,7 @@
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
 #include "run/device.h"
+#include "run/single_samples.h"
 
 namespace gradstep {
 namespace {
@@ -50,7 +51,8 @@ RunPlan make_plan(const RunSetup& setup) {
                .eval_samples = job.data.eval ? job.data.eval->size() : 0,
                .eval_part = job.names.eval_part,
                .model = job.names.model,
-               .device = describe_device(setup.device),
+               .device = describe_device(setup.device) +
+                         (job.names.threads_reason.empty() ? "" : ": " + job.names.threads_reason),
                .precision = to_string(job.engine.precision) + matmul_text(job.engine.precision, setup.device),
                .precision_reason = job.names.precision_reason};
   if (plan.dataset.empty()) plan.dataset = job.data.train->spec().name;
@@ -66,17 +68,29 @@ RunSetup::RunSetup(Job of, World& ranks)
       device(job.task.module->parameters().front().device()),
       sampler(make_sampler(job)),
       length(run_length(job.length, sampler.windows_per_epoch())),
+      planned_updates(length.total_updates),
       best_metric(find_best_metric(job.eval.best_metric, job.task, job.engine.ema_decay > 0)),
       settings(cleaned(settings_of(job))),
       dataset_fingerprint(to_utf8(job.data.train->fingerprint())),
+      eval_fingerprint(job.data.eval ? to_utf8(job.data.eval->fingerprint()) : ""),
       engine(job.task, engine_options(job, length), world),
-      plan(make_plan(*this)) {}
+      plan(make_plan(*this)) {
+  require_single_samples_pass(job, sampler, world);
+}
 
 ModelInfo RunSetup::model_info() const {
   return {.settings = job.model_settings,
           .precision = job.engine.precision,
           .matmul = current_matmul(),
-          .update = engine.counters().updates};
+          .update = engine.counters().updates,
+          .train_data = dataset_fingerprint,
+          .eval_data = eval_fingerprint};
+}
+
+void RunSetup::set_total_updates(int64_t total_updates) {
+  length.total_updates = total_updates;
+  if (job.engine.schedule.total_steps == 0) engine.set_total_steps(total_updates);
+  fill_length(job, length, engine, plan);
 }
 
 std::map<std::string, std::string> RunSetup::setting_texts() const {

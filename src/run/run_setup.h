@@ -19,6 +19,9 @@ struct RunSetup {
   // The world must outlive it. Throws ConfigError for a job that makes no sense.
   RunSetup(Job of, World& ranks);
 
+  // From the next update on the learning rate is that of a run of so many updates, unless the schedule has a
+  // length of its own.
+  void set_total_updates(int64_t total_updates);
   // What goes into the model files, at the update that the engine has reached.
   [[nodiscard]] ModelInfo model_info() const;
   // Setting::key and text.
@@ -31,9 +34,12 @@ struct RunSetup {
   at::Device device;
   Sampler sampler;
   RunLength length;
+  int64_t
+      planned_updates;  // the length by the settings; length.total_updates changes where drift is accepted
   BestMetric best_metric;
   Settings settings;                // in UTF-8
   std::string dataset_fingerprint;  // likewise, of the training data
+  std::string eval_fingerprint;     // empty without evaluation data
   Engine engine;
   RunPlan plan;
 };

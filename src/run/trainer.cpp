@@ -12,6 +12,7 @@
 #include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/run/evaluator.h"
+#include "report/format.h"
 #include "run/trainer_impl.h"
 #include "run/trouble.h"
 #include "step/ema.h"
@@ -135,15 +136,24 @@ void Trainer::Impl::look_around() {
 
 void Trainer::Impl::consume(const Window& window) {
   clock_.data_ready();
-  changed_ = true;
   const SteppedOver* known = run_.stepped_over_at(setup_.engine.counters().windows + 1);
   WindowRow row;
   try {
-    row.step = known ? setup_.engine.step_over(window) : setup_.engine.step(window);
+    row.step = known ? setup_.engine.step_over(window) : setup_.engine.step(window, give_up());
   } catch (...) {  // perhaps on this rank alone
+    changed_ = true;
     own_failure_ = std::current_exception();
     return;
   }
+  if (row.step.outcome == StepOutcome::kGivenUp) {
+    window_ = window;  // of the next start
+    event(
+        Warning{"window " + std::to_string(num_windows() + 1) +
+                " was given up, since the rest of it and a save would take longer than the grace of a stop; "
+                "the next start makes it again"});
+    return;
+  }
+  changed_ = true;
   if (known) {
     row.step.loss = known->loss;
     row.step.grad_norm = known->grad_norm;
@@ -155,8 +165,38 @@ void Trainer::Impl::consume(const Window& window) {
   window_seconds_ = std::max(0.9 * window_seconds_, row.time_data + row.time_step);
   reporter_->tell([&](Sink& sinks) { sinks.window(row); });
   if (known) return;
+  if (std::optional<std::string> slow = speed_watch_.observe(row))
+    event(SlowedDown{.window = row.step.window, .what = *std::move(slow)});
+  warn_of_short_grace(row);
   refuse_empty_epoch(row.step);
   react(window, row.step);
+}
+
+GiveUp Trainer::Impl::give_up() const {
+  constexpr double kUsualGrace = 30;  // of Kubernetes and Slurm
+  const double given = setup_.job.save.grace_seconds;
+  const auto begin = RowClock::Clock::now();
+  return [this, grace = given > 0 ? given : kUsualGrace, begin](int64_t done, int64_t total) {
+    if (!stop_->requested()) return false;
+    const double passed = std::chrono::duration<double>(RowClock::Clock::now() - begin).count();
+    const double each =
+        done > 0 ? passed / static_cast<double>(done) : window_seconds_ / static_cast<double>(total);
+    const double rest = each * static_cast<double>(total - done);
+    return stop_->seconds_since() + rest + 2 * saver_->expected_seconds() > grace;
+  };
+}
+
+// Between two micro-batches a window can be given up; within one it cannot.
+void Trainer::Impl::warn_of_short_grace(const WindowRow& row) {
+  const double grace = setup_.job.save.grace_seconds;
+  if (grace_checked_ || grace == 0 || row.step.num_micro_batches == 0) return;
+  grace_checked_ = true;
+  const double micro_batch = row.time_step / static_cast<double>(row.step.num_micro_batches);
+  if (micro_batch + 2 * saver_->expected_seconds() <= grace) return;
+  event(Warning{"`grace` " + seconds_text(grace) + " is too short: a micro-batch takes about " +
+                seconds_text(micro_batch) +
+                ", and a save comes after it; give a smaller `batch_size`, or ask "
+                "the scheduler for more"});
 }
 
 // A run that counts updates would never end.

@@ -12,11 +12,13 @@
 #include "gradstep/run/trainer.h"
 #include "run/agreement.h"
 #include "run/black_box_writer.h"
+#include "run/drift.h"
 #include "run/reporter.h"
 #include "run/row_clock.h"
 #include "run/run_progress.h"
 #include "run/run_saver.h"
 #include "run/run_setup.h"
+#include "run/speed_watch.h"
 
 namespace gradstep {
 
@@ -49,10 +51,16 @@ class Trainer::Impl {
   // Updates facts_. If something failed on one rank, throws on all of them.
   void look_around();
   void consume(const Window& window);
+  // Ends a window if the rest of it and a save would not fit into the grace of a stop.
+  [[nodiscard]] GiveUp give_up() const;
+  void warn_of_short_grace(const WindowRow& row);
   void react(const Window& window, const StepReport& step);
   void refuse_empty_epoch(const StepReport& step);
   void roll_back(const StepReport& report, const std::string& cause);
   void take_over(const FoundCheckpoint& found);  // at the start
+  void follow_schedule(const TrainState& state, const std::vector<Drift>& drifts);
+  // Copies the files of the best evaluation out of the folder that the run was resumed from, or forgets it.
+  void bring_best_along(FileSystem& file_system);
   // That of all ranks; none if no rank has found one. Throws on all if one cannot read, or has found none.
   std::optional<FoundCheckpoint> newest_of_all(const std::string& output_dir);
   // Throws on all ranks if they have not all found a checkpoint of the same window.
@@ -86,6 +94,7 @@ class Trainer::Impl {
 
   RunProgress run_;
   RowClock clock_;
+  SpeedWatch speed_watch_;
   Facts facts_;
   std::optional<ExitCode> late_stop_;  // that came when the end was decided
   std::optional<Reporter> reporter_;
@@ -105,6 +114,7 @@ class Trainer::Impl {
   int64_t evaluated_at_ = -1;        // windows consumed when it was last tried in this start
   int64_t saved_at_ = -1;
   bool best_unsaved_ = false;
+  bool grace_checked_ = false;
   bool is_fork_ = false;  // resumed from a checkpoint of another folder
   bool changed_ = true;   // since the checkpoint of this folder that the run goes on from
 };

@@ -1,9 +1,16 @@
 // The ways of a run back to a checkpoint: at its start, and when a window went wrong.
 #include <torch/torch.h>
 
+#include <algorithm>
+
+#include "base/number_text.h"
+#include "checkpoint/checkpoint_files.h"
+#include "checkpoint/model_metadata.h"
 #include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
+#include "io/atomic_write.h"
+#include "report/format.h"
 #include "run/drift.h"
 #include "run/of_run.h"
 #include "run/trainer_impl.h"
@@ -51,12 +58,14 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   const TrainState& state = found.state;
   const std::vector<Drift> drifts = find_drift(state, {.settings = setup_.settings,
                                                        .global_batch = setup_.sampler.global_batch(),
-                                                       .total_updates = setup_.length.total_updates,
+                                                       .planned_updates = setup_.planned_updates,
                                                        .dataset_fingerprint = setup_.dataset_fingerprint,
+                                                       .eval_fingerprint = setup_.eval_fingerprint,
                                                        .best_metric = setup_.best_metric.name});
   refuse_drift(drifts, found.path, setup_.job.accept_drift);
   const int64_t asked = setup_.job.engine.micro_batch;
   run_.take_over(found.path, state, asked == state.asked_micro_batch ? state.engine.micro_batch : asked);
+  follow_schedule(state, drifts);
   resumed_ = state;
   resumed_->model = resumed_->optimizer = resumed_->ema = resumed_->user.tensors = {};
   resumed_from_ = found.path;
@@ -79,13 +88,32 @@ void Trainer::Impl::take_over(const FoundCheckpoint& found) {
   }
 }
 
+// A run of another length, with windows of another size or on other data, gets to the end of its schedule
+// where it ends.
+void Trainer::Impl::follow_schedule(const TrainState& state, const std::vector<Drift>& drifts) {
+  const auto refused = [](const Drift& drift) { return drift.kind == OnResume::kRefused; };
+  if (std::ranges::none_of(drifts, refused)) return setup_.set_total_updates(state.total_updates);
+  const int64_t updates = state.engine.counters.updates;
+  LrSchedule before = setup_.engine.options().schedule;
+  before.total_steps = state.total_updates;
+  const int64_t left = updates_left(setup_.length, run_.next, updates, setup_.sampler.windows_per_epoch());
+  if (left == 0) return;
+  setup_.set_total_updates(updates + left);
+  const bool has_own_length = setup_.job.engine.schedule.total_steps != 0 || before.function != nullptr;
+  if (has_own_length || before.shape == LrShape::kConstant || updates + left == state.total_updates) return;
+  warnings_.push_back("`resume`: the learning rate falls over " + thousands_text(updates + left) +
+                      " updates now instead of " + thousands_text(state.total_updates) + ": that of update " +
+                      thousands_text(updates + 1) + " is " + shortest(setup_.engine.next_lr()) + ", not " +
+                      shortest(before.at(updates + 1)));
+}
+
 void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& output_dir) {
   output_dir_ = setup_.plan.output_dir = output_dir;
   is_fork_ = of_rank_zero(resumed_ && !is_of_run(resumed_from_, output_dir));
   // What was read from this very folder need not be written there again.
   changed_ = !resumed_ || is_fork_;
   // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && !output_dir.empty()) run_.best.forget();
+  if (is_fork_ && !output_dir.empty()) bring_best_along(file_system);
   together([&] {
     if ((!resumed_ || is_fork_) && writes() && !output_dir.empty() && !list_checkpoints(output_dir).empty())
       throw ConfigError(output_dir +
@@ -98,6 +126,25 @@ void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& o
     if (!changed_) saver_->note_saved(*resumed_);
     output_warnings_ = saver_->check();
   });
+}
+
+void Trainer::Impl::bring_best_along(FileSystem& file_system) {
+  if (!run_.best.best()) return;
+  const std::string from = run_of(resumed_from_).string();
+  const int64_t update = run_.best.best()->update;
+  bool found = false;
+  together([&] {
+    if (!writes() || exported_update(from + "/best.safetensors") != update) return;
+    found = true;
+    for (const char* name : {"best.safetensors", "best-ema.safetensors"}) {
+      const std::string source = from + "/" + name;
+      if (exported_update(source) == update) atomic_copy(file_system, source, output_dir_ + "/" + name);
+    }
+  });
+  if (of_rank_zero(found)) return;
+  run_.best.forget();
+  warnings_.push_back("`resume`: " + from + " has no best.safetensors of update " + std::to_string(update) +
+                      ", the best so far: the next evaluation is the best again");
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {

@@ -20,6 +20,7 @@ Reaction reaction_to(const StepReport& report, const TroublePolicy& policy) {
     case StepOutcome::kApplied:
     case StepOutcome::kSteppedOver:
     case StepOutcome::kEmpty:
+    case StepOutcome::kGivenUp:
       break;
   }
   return Reaction::kGoOn;

@@ -13,16 +13,6 @@ namespace {
 // is used.
 constexpr int64_t kPrepareAtOnceBytes = int64_t{1} << 20;
 
-bool contains_batch_norm(const torch::nn::Module& module) {
-  for (const auto& child : module.modules()) {
-    if (child->as<torch::nn::BatchNorm1dImpl>() || child->as<torch::nn::BatchNorm2dImpl>() ||
-        child->as<torch::nn::BatchNorm3dImpl>()) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 void check_loss(const at::Tensor& loss) {
@@ -40,11 +30,12 @@ Accumulator::Accumulator(const Task& task, Precision precision, at::Device devic
     : task_(task),
       precision_(precision),
       device_(device),
-      has_batch_norm_(contains_batch_norm(*task.module)),
+      has_batch_norm_(has_batch_norm(*task.module)),
       seed_grad_(at::ones({}, at::TensorOptions(at::kFloat).device(device))) {}
 
-std::vector<at::Tensor> Accumulator::run(const Batch& stored, int64_t micro_batch, double factor,
-                                         GradSync* sync) {
+std::optional<std::vector<at::Tensor>> Accumulator::run(const Batch& stored, int64_t micro_batch,
+                                                        double factor, GradSync* sync,
+                                                        const GiveUp& give_up) {
   // d(loss_sum * c)/d(loss_sum) is c: handing c to backward saves a product forward and one backward. The
   // bits are those of loss_sum * (scale / W) in PyTorch.
   check_rows(stored, stored.size());
@@ -57,7 +48,10 @@ std::vector<at::Tensor> Accumulator::run(const Batch& stored, int64_t micro_batc
   const std::vector<Range> ranges = micro_batches(batch.size(), micro_batch, has_batch_norm_);
   if (ranges.empty() && sync != nullptr) sync->arm({});
   std::vector<at::Tensor> loss_sums;
+  const auto num_ranges = static_cast<int64_t>(ranges.size());
   for (const Range& range : ranges) {
+    const auto done = static_cast<int64_t>(loss_sums.size());
+    if (give_up && give_up(done, num_ranges)) return std::nullopt;
     const bool is_last = &range == &ranges.back();
     const Batch piece = batch.narrow(range.begin, range.size());
     loss_sums.push_back(

@@ -4,10 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "dist/grad_sync.h"
 #include "gradstep/model/task.h"
+#include "gradstep/step/engine.h"
 #include "gradstep/step/precision.h"
 
 namespace gradstep {
@@ -22,8 +24,10 @@ class Accumulator {
 
   // Adds the gradients of factor * loss_sum over the samples of `batch` to the parameters' .grad. Arms `sync`
   // before the last backward pass (at once where the batch is empty); null: there is nobody to tell. Returns
-  // the loss sums, one a micro-batch. Throws what the task throws, and leaves gradients half done then.
-  std::vector<at::Tensor> run(const Batch& batch, int64_t micro_batch, double factor, GradSync* sync);
+  // the loss sums, one a micro-batch; nothing where `give_up` has ended it, with gradients half done. Throws
+  // what the task throws, likewise.
+  std::optional<std::vector<at::Tensor>> run(const Batch& batch, int64_t micro_batch, double factor,
+                                             GradSync* sync, const GiveUp& give_up);
 
   // Samples that a micro-batch needs: batch norm has no variance over one.
   [[nodiscard]] int64_t smallest_micro_batch() const { return has_batch_norm_ ? 2 : 1; }

@@ -64,8 +64,9 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
   }
 }
 
-StepReport Engine::Impl::step(const Window& window) {
+StepReport Engine::Impl::step(const Window& window, const GiveUp& give_up) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
+  require_same_parameters(*task.module, parameters);
   if (!has_stepped) require_same_user_state();
   has_stepped = true;
   StepReport report = begin_report(window);  // weight, learning rate
@@ -77,11 +78,14 @@ StepReport Engine::Impl::step(const Window& window) {
   try {
     // Accumulate and reduce. If memory runs out on any rank, all of them begin again in smaller pieces.
     const double factor = report.loss_scale / report.divisor;
-    Passes passes = accumulate(window, factor, grad_sync.get());
-    while (!reduce(passes)) {
+    Passes passes = accumulate(window, factor, grad_sync.get(), give_up);
+    SyncStatus status = reduce(passes);
+    while (status == SyncStatus::kOutOfMemory) {
       shrink_micro_batch(window, passes, report);
-      passes = accumulate(window, factor, grad_sync.get());
+      passes = accumulate(window, factor, grad_sync.get(), give_up);
+      status = reduce(passes);
     }
+    if (status == SyncStatus::kGivenUp) return give_up_on(window, std::move(report), micro_batch_before);
     report.micro_batch = micro_batch_for(window);
     report.num_micro_batches = static_cast<int64_t>(passes.loss_sums.size());
     owes_loss = true;
@@ -155,15 +159,32 @@ int64_t Engine::Impl::micro_batch_for(const Window& window) const {
   return micro_batch_of(task, micro_batch, window.batch.size());
 }
 
-Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* sync) {
+// Gradients are dropped and the task is restored. The next step makes the same window, bit for bit.
+StepReport Engine::Impl::give_up_on(const Window& window, StepReport report, int64_t micro_batch_before) {
+  micro_batch = micro_batch_before;
+  report.outcome = StepOutcome::kGivenUp;
+  report.micro_batch = micro_batch_for(window);
+  report.loss = report.grad_norm = kNan;
+  report.window = counters.windows;
+  report.update = counters.updates;
+  report.skipped_total = counters.skipped_total;
+  return report;
+}
+
+Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* sync, const GiveUp& give_up) {
   if (!task.module->is_training()) task.module->train();
-  seed_generators(mix32(options.seed, counters.windows, world.rank()), device);
+  GeneratorsGuard generators(device);
+  generators.seed(mix32(options.seed, counters.windows, world.rank()));
   if (sync != nullptr) sync->begin(counters.windows + 1);
   Passes passes;
   try {
-    passes.loss_sums = accumulator.run(window.batch, micro_batch_for(window), factor, sync);
-    require_dense_gradients(optimizer.parameters());
-    return passes;
+    auto loss_sums = accumulator.run(window.batch, micro_batch_for(window), factor, sync, give_up);
+    if (loss_sums) {
+      passes.loss_sums = *std::move(loss_sums);
+      require_dense_gradients(optimizer.parameters());
+      return passes;
+    }
+    passes.status = SyncStatus::kGivenUp;
   } catch (const std::exception& error) {
     passes.status = is_out_of_memory(error) ? SyncStatus::kOutOfMemory : SyncStatus::kFailed;
     if (passes.status == SyncStatus::kFailed) passes.error = std::current_exception();
@@ -181,15 +202,15 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
   return passes;
 }
 
-// False if memory ran out on some rank; no rank has gradients then.
-bool Engine::Impl::reduce(Passes& passes) {
+// The worst status of all ranks. Unless it is kComplete no rank has gradients then.
+SyncStatus Engine::Impl::reduce(Passes& passes) {
   const SyncStatus worst = grad_sync->finish(passes.status);
   if (worst == SyncStatus::kFailed) throw_together(passes.error, device, world);
-  if (worst == SyncStatus::kOutOfMemory) {
+  if (worst != SyncStatus::kComplete) {
     zero_grad();
     restore_task();
   }
-  return worst == SyncStatus::kComplete;
+  return worst;
 }
 
 void Engine::Impl::shrink_micro_batch(const Window& window, const Passes& passes, StepReport& report) {
@@ -326,7 +347,7 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
-StepReport Engine::step(const Window& window) { return impl_->step(window); }
+StepReport Engine::step(const Window& window, const GiveUp& give_up) { return impl_->step(window, give_up); }
 
 StepReport Engine::step(const at::Tensor& inputs, const at::Tensor& targets, int64_t epoch) {
   return step(window_of({inputs, targets}, epoch, impl_->device, impl_->world));
@@ -357,6 +378,13 @@ void Engine::restore(const EngineState& state) {
   impl_->host_scale = impl_->scaler.scale();
   impl_->micro_batch = state.micro_batch;
   impl_->spikes.restore(state.spikes);
+}
+
+void Engine::set_total_steps(int64_t total_steps) {
+  LrSchedule schedule = impl_->options.schedule;
+  schedule.total_steps = total_steps;
+  validate(schedule);
+  impl_->options.schedule = schedule;
 }
 
 double Engine::next_lr() const { return impl_->options.schedule.at(impl_->counters.updates + 1); }

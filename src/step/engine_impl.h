@@ -31,7 +31,7 @@ struct Passes {
 struct Engine::Impl {
   Impl(Task task, const EngineOptions& options, World& world);
 
-  StepReport step(const Window& window);
+  StepReport step(const Window& window, const GiveUp& give_up);
   StepReport pass_by(const Window& window, StepReport report, StepOutcome outcome);
   Examination examine(const Window& window, double loss_scale, double divisor);
   Examination examine_as(const Window& window, double loss_scale, double divisor);
@@ -40,8 +40,9 @@ struct Engine::Impl {
   StepReport begin_report(const Window& window);
   void end_report(StepReport& report);  // consumes the window
   [[nodiscard]] int64_t micro_batch_for(const Window& window) const;
-  Passes accumulate(const Window& window, double factor, GradSync* sync);
-  bool reduce(Passes& passes);
+  Passes accumulate(const Window& window, double factor, GradSync* sync, const GiveUp& give_up);
+  SyncStatus reduce(Passes& passes);
+  StepReport give_up_on(const Window& window, StepReport report, int64_t micro_batch_before);
   void shrink_micro_batch(const Window& window, const Passes& passes, StepReport& report);
   void judge(const Passes& passes, StepReport& report);
   void read_back(const Passes& passes, StepReport& report);
@@ -55,7 +56,7 @@ struct Engine::Impl {
   void drop();  // a window half done: no gradients, buffers and user state as before
 
   Task task;
-  const EngineOptions options;
+  EngineOptions options;  // as given, but for the length of the schedule
   World& world;
   EngineParameters parameters;
   Optimizer& optimizer;

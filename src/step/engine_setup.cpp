@@ -26,6 +26,20 @@ bool is_positive_fp32(double value) {
   return value > 0 && value <= std::numeric_limits<float>::max() && static_cast<float>(value) > 0;
 }
 
+// Of each parameter in the module's order, a shared one more than once. Copies no names, since it runs before
+// each window.
+template <class Visit>
+void visit_parameters(const torch::nn::Module& module, Visit visit) {
+  for (const at::Tensor& parameter : module.parameters(/*recurse=*/false)) visit(parameter);
+  for (const auto& child : module.children()) visit_parameters(*child, visit);
+}
+
+std::vector<const void*> all_parameters(const torch::nn::Module& module) {
+  std::vector<const void*> all;
+  visit_parameters(module, [&](const at::Tensor& each) { all.push_back(each.unsafeGetTensorImpl()); });
+  return all;
+}
+
 }  // namespace
 
 NamedTensors distinct_parameters(const torch::nn::Module& module) {
@@ -72,12 +86,28 @@ EngineParameters engine_parameters(const Task& task, const EngineOptions& option
   GroupedParameters grouped = apply_groups(distinct_parameters(*task.module), options.optimizer);
   for (const TrainedParameter& parameter : grouped.trained) check_fp32(parameter);
   for (auto& [name, parameter] : grouped.frozen) parameter.requires_grad_(false);
-  EngineParameters result{.frozen = std::move(grouped.frozen)};
+  EngineParameters result{.all = all_parameters(*task.module), .frozen = std::move(grouped.frozen)};
   result.optimizer = options.make_optimizer ? options.make_optimizer(std::move(grouped.trained))
                                             : make_optimizer(std::move(grouped.trained), options.optimizer);
   if (!result.optimizer || result.optimizer->parameters().empty())
     throw ConfigError("engine: make_optimizer made no optimizer over the parameters it was given");
   return result;
+}
+
+void require_same_parameters(const torch::nn::Module& module, const EngineParameters& parameters) {
+  const std::string advice = "; it would never train: make the engine anew";
+  for (const auto& [name, parameter] : parameters.frozen) {
+    if (parameter.requires_grad())
+      throw ConfigError("parameter " + name + " was unfrozen after the engine was made" + advice);
+  }
+  if (all_parameters(module) == parameters.all) return;
+  for (const auto& item : module.named_parameters()) {
+    const void* identity = item.value().unsafeGetTensorImpl();
+    if (std::ranges::find(parameters.all, identity) == parameters.all.end())
+      throw ConfigError("parameter " + item.key() + " was registered after the engine was made" + advice);
+  }
+  throw ConfigError(
+      "a parameter of the module was taken out after the engine was made: make the engine anew");
 }
 
 }  // namespace gradstep

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "gradstep/step/engine.h"
 
@@ -9,6 +10,7 @@ namespace gradstep {
 
 struct EngineParameters {
   std::unique_ptr<Optimizer> optimizer{};  // over those that train
+  std::vector<const void*> all{};          // the tensors that the module has, in its order
   NamedTensors frozen{};                   // the others; none of them requires a gradient any more
 };
 
@@ -18,5 +20,8 @@ struct EngineParameters {
 // Throws ConfigError for a task that lacks something, options that make no sense, and parameters that cannot
 // be trained.
 [[nodiscard]] EngineParameters engine_parameters(const Task& task, const EngineOptions& options);
+
+// Throws ConfigError naming a parameter that the module has got since, or that was unfrozen.
+void require_same_parameters(const torch::nn::Module& module, const EngineParameters& parameters);
 
 }  // namespace gradstep

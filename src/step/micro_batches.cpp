@@ -1,9 +1,19 @@
 // Greedy cuts.
 #include "step/micro_batches.h"
 
+#include <torch/torch.h>
+
 #include <algorithm>
 
 namespace gradstep {
+
+bool has_batch_norm(const torch::nn::Module& module) {
+  return std::ranges::any_of(module.modules(), [](const auto& child) {
+    return child->template as<torch::nn::BatchNorm1dImpl>() ||
+           child->template as<torch::nn::BatchNorm2dImpl>() ||
+           child->template as<torch::nn::BatchNorm3dImpl>();
+  });
+}
 
 std::vector<Range> micro_batches(int64_t window, int64_t micro_batch, bool join_single_tail) {
   std::vector<Range> ranges;

@@ -9,6 +9,9 @@
 
 namespace gradstep {
 
+// Whether the module has a layer of batch norm; torch::batch_norm() within a forward is not seen.
+[[nodiscard]] bool has_batch_norm(const torch::nn::Module& module);
+
 // Ranges of at most `micro_batch` samples, cut greedily, the last one short. With `join_single_tail` a last
 // range of one sample joins the one before it, since batch norm has no variance over one sample. An empty
 // window has no ranges.

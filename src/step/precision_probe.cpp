@@ -8,9 +8,8 @@
 #include <cstdio>
 
 #include "gradstep/base/error.h"
-#include "model/mode_guard.h"
 #include "step/accumulator.h"
-#include "step/task_snapshot.h"
+#include "step/trial_guard.h"
 
 namespace gradstep {
 namespace {
@@ -31,62 +30,13 @@ void wait_for(at::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
 
-// Puts a device's generator back to where it was.
-class GeneratorGuard {
- public:
-  explicit GeneratorGuard(at::Device device)
-      : generator_(at::globalContext().defaultGenerator(device)), state_(generator_.get_state()) {}
-  ~GeneratorGuard() { generator_.set_state(state_); }
-  GeneratorGuard(const GeneratorGuard&) = delete;
-  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
-
- private:
-  at::Generator generator_;
-  at::Tensor state_;
-};
-
-// Undoes what a probe does to the module and to the process.
-class ProbeGuard {
- public:
-  ProbeGuard(const Task& task, at::Device device)
-      : task_(task),
-        snapshot_(task),
-        mode_(*task.module, /*training=*/true),
-        host_generator_(at::kCPU),
-        device_generator_(device),
-        matmul_(current_matmul()) {
-    snapshot_.save();
-  }
-  ~ProbeGuard() {
-    if (undone_) return;
-    try {
-      undo();
-    } catch (...) {  // the error that ended the probe is the one that counts
-    }
-  }
-  // Throws what Task::restore_user_state throws. The generators follow in the destructor.
-  void undo() {
-    undone_ = true;
-    task_.module->zero_grad(/*set_to_none=*/true);
-    use_matmul(matmul_);
-    snapshot_.restore();
-  }
-  ProbeGuard(const ProbeGuard&) = delete;
-  ProbeGuard& operator=(const ProbeGuard&) = delete;
-
- private:
-  const Task& task_;
-  TaskSnapshot snapshot_;
-  bool undone_ = false;
-  ModeGuard mode_;
-  GeneratorGuard host_generator_;
-  GeneratorGuard device_generator_;  // the host's once more on a CPU
-  Matmul matmul_;
-};
-
 std::string name_of(const ProbeResult& result) {
   const bool fp32 = result.precision == Precision::kFp32;
   return to_string(result.precision) + (fp32 ? " (" + to_string(result.matmul) + ")" : "");
+}
+
+std::string threads_text(int64_t threads) {
+  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
 std::string milliseconds(double seconds) {
@@ -108,18 +58,42 @@ std::vector<Matmul> matmuls_to_try(std::optional<Matmul> asked, Precision precis
   return {Matmul::kTorch, Matmul::kOneDnn};
 }
 
-std::string reason_for(const std::vector<ProbeResult>& measured) {
+template <class Name>
+std::string reason_for(const std::vector<ProbeResult>& measured, Name name) {
   std::string text = "measured a micro-batch:";
-  for (const ProbeResult& result : measured) {
-    text +=
-        (&result == &measured.front() ? " " : ", ") + name_of(result) + " " + milliseconds(result.seconds);
-  }
+  for (const ProbeResult& result : measured)
+    text += (&result == &measured.front() ? " " : ", ") + name(result) + " " + milliseconds(result.seconds);
   return text;
 }
 
-void warn_of_slow_fp16(const Task& task, const Batch& micro, PrecisionChoice& choice) {
+// They are in the order of preference: a later one is taken only where it wins clearly.
+const ProbeResult& best_of(const std::vector<ProbeResult>& measured) {
+  const ProbeResult* best = &measured.front();
+  for (const ProbeResult& result : measured) {
+    if (wins_clearly(result, *best)) best = &result;
+  }
+  return *best;
+}
+
+// The number of threads is part of the process, not of the task.
+class ThreadsGuard {
+ public:
+  ThreadsGuard() : threads_(at::get_num_threads()) {}
+  ~ThreadsGuard() { use(threads_); }
+  static void use(int64_t threads) {
+    if (threads > 0 && threads != at::get_num_threads()) at::set_num_threads(static_cast<int>(threads));
+  }
+  ThreadsGuard(const ThreadsGuard&) = delete;
+  ThreadsGuard& operator=(const ThreadsGuard&) = delete;
+
+ private:
+  int threads_;
+};
+
+void warn_of_slow_fp16(const Task& task, const Batch& micro, const std::function<void()>& check_stop,
+                       PrecisionChoice& choice) {
   const std::vector<ProbeResult> measured =
-      probe(task, micro, {{Precision::kFp32, choice.matmul}, {Precision::kFp16, choice.matmul}});
+      probe(task, micro, {{Precision::kFp32, choice.matmul}, {Precision::kFp16, choice.matmul}}, check_stop);
   const double fp32 = measured[0].seconds;
   const double fp16 = measured[1].seconds;
   if (fp16 < fp32 * 1.5) return;
@@ -149,16 +123,20 @@ bool enough(int rounds, double seconds, size_t num_ways) {
 
 }  // namespace
 
-std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector<ProbeResult> ways) {
+std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector<ProbeResult> ways,
+                               const std::function<void()>& check_stop) {
   const at::Device device = task.module->parameters().front().device();
-  ProbeGuard guard(task, device);
+  TrialGuard guard(task, device);
+  const ThreadsGuard threads;
   const Batch batch = prepared(task, micro.to(device));
   const auto begin = Clock::now();
   // The ways take turns, so that a busy moment of the machine falls on all of them, and the fastest run
   // counts: the one that nothing else disturbed.
   for (int round = 0; round <= kMaxRounds && !enough(round, seconds_since(begin), ways.size()); ++round) {
     for (ProbeResult& way : ways) {
+      if (check_stop) check_stop();
       use_matmul(way.matmul);
+      ThreadsGuard::use(way.threads);
       const auto start = Clock::now();
       forward_backward(task, batch, device, way.precision);
       wait_for(device);
@@ -179,8 +157,20 @@ bool wins_clearly(const ProbeResult& way, const ProbeResult& more_exact) {
   return faster(way.seconds, more_exact.seconds) && lost <= way.rounds.size() / 8;
 }
 
+ThreadsChoice choose_threads(const Task& task, const Batch& micro, Precision precision, Matmul matmul,
+                             const std::function<void()>& check_stop) {
+  const int64_t most = at::get_num_threads();
+  std::vector<ProbeResult> ways;
+  for (int64_t threads = most; threads >= 1; threads /= 2)
+    ways.push_back({.precision = precision, .matmul = matmul, .threads = threads});
+  if (ways.size() == 1) return {.threads = most};
+  const std::vector<ProbeResult> measured = probe(task, micro, std::move(ways), check_stop);
+  return {.threads = best_of(measured).threads,
+          .reason = reason_for(measured, [](const ProbeResult& way) { return threads_text(way.threads); })};
+}
+
 PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::optional<Precision> precision,
-                                 std::optional<Matmul> matmul) {
+                                 std::optional<Matmul> matmul, const std::function<void()>& check_stop) {
   const at::Device device = task.module->parameters().front().device();
   std::vector<ProbeResult> ways;
   for (const Precision p : precisions_to_try(precision, device)) {
@@ -188,17 +178,13 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::opti
   }
   PrecisionChoice choice{ways.front().precision, ways.front().matmul, "as asked", "", {}};
   if (ways.size() > 1) {
-    choice.measured = probe(task, micro, ways);
-    // Ways are in order of exactness: a later one is taken only when it wins clearly.
-    const ProbeResult* best = &choice.measured.front();
-    for (const ProbeResult& result : choice.measured) {
-      if (wins_clearly(result, *best)) best = &result;
-    }
-    choice.precision = best->precision;
-    choice.matmul = best->matmul;
-    choice.reason = reason_for(choice.measured);
+    choice.measured = probe(task, micro, ways, check_stop);
+    const ProbeResult& best = best_of(choice.measured);  // the more exact ones are preferred
+    choice.precision = best.precision;
+    choice.matmul = best.matmul;
+    choice.reason = reason_for(choice.measured, name_of);
   }
-  if (precision == Precision::kFp16 && device.is_cpu()) warn_of_slow_fp16(task, micro, choice);
+  if (precision == Precision::kFp16 && device.is_cpu()) warn_of_slow_fp16(task, micro, check_stop, choice);
   return choice;
 }
 

@@ -94,7 +94,7 @@ Examination Engine::Impl::examine_as(const Window& window, double loss_scale, do
   Passes passes;
   {
     const NonFiniteFinder finder(watched);
-    passes = accumulate(window, loss_scale / divisor, nullptr);
+    passes = accumulate(window, loss_scale / divisor, nullptr, {});
     if (passes.status == SyncStatus::kComplete)
       seen = {.first_non_finite = finder.first(), .modules = finder.modules(loss_scale)};
   }

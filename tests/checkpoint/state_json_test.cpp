@@ -76,14 +76,17 @@ TEST(StateJson, AFileOfTheFirstVersionIsStillRead) {
 TEST(StateJson, EveryFieldComesBack) {
   const TrainState written = full_state();
   const StateFile file = parse_state("s", format_state(written));
-  const auto& [model, optimizer, ema, user, engine, next, samples, seconds, evals_due, saves_due,
+  const auto& [model, num_buffers, optimizer, ema, user, engine, next, samples, seconds, evals_due, saves_due,
                stepped_over, num_rollbacks, scale_history, last_eval, best_eval, evals_without_best, settings,
                asked_micro_batch, eval_interval, save_interval, best_metric, info, world_size, global_batch,
-               total_updates, dataset_fingerprint, report_positions, version, git_commit, torch_version] =
-      file.state;
+               total_updates, planned_updates, dataset_fingerprint, eval_fingerprint, report_positions,
+               version, git_commit, torch_version] = file.state;
   EXPECT_TRUE(model.empty() && optimizer.empty() && ema.empty() && info.settings.empty());
   EXPECT_EQ(user.values, written.user.values);
   EXPECT_TRUE(user.tensors.empty());
+  EXPECT_EQ(num_buffers, 1);
+  EXPECT_EQ(planned_updates, 5000);
+  EXPECT_EQ(eval_fingerprint, written.eval_fingerprint);
   const auto& [counters, loss_scale, num_good_updates, micro_batch, first_non_finite, spikes] = engine;
   const auto& [windows, updates, skipped_total, skips_in_a_row] = counters;
   EXPECT_EQ(windows, written.engine.counters.windows);

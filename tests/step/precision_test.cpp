@@ -214,15 +214,15 @@ TEST(PrecisionProbe, LeavesNoTrace) {
 }
 
 TEST(PrecisionProbe, ABusyMachineDoesNotDecide) {
-  const ProbeResult fp32{Precision::kFp32, Matmul::kTorch, 1.0, {1.0, 1.2, 1.0, 1.1}};
-  const ProbeResult lucky{Precision::kBf16, Matmul::kTorch, 0.5, {40, 0.5, 0.6, 0.6}};
-  const ProbeResult fast{Precision::kBf16, Matmul::kTorch, 0.5, {0.5, 0.6, 0.5, 0.6}};
-  const ProbeResult near{Precision::kBf16, Matmul::kTorch, 0.95, {0.95, 1.1, 0.95, 1.0}};
+  const ProbeResult fp32{Precision::kFp32, Matmul::kTorch, 0, 1.0, {1.0, 1.2, 1.0, 1.1}};
+  const ProbeResult lucky{Precision::kBf16, Matmul::kTorch, 0, 0.5, {40, 0.5, 0.6, 0.6}};
+  const ProbeResult fast{Precision::kBf16, Matmul::kTorch, 0, 0.5, {0.5, 0.6, 0.5, 0.6}};
+  const ProbeResult near{Precision::kBf16, Matmul::kTorch, 0, 0.95, {0.95, 1.1, 0.95, 1.0}};
   EXPECT_FALSE(wins_clearly(lucky, fp32));
   EXPECT_TRUE(wins_clearly(fast, fp32));
   EXPECT_FALSE(wins_clearly(near, fp32));
-  const ProbeResult long_fp32{Precision::kFp32, Matmul::kTorch, 1, std::vector<double>(8, 1)};
-  const ProbeResult once{Precision::kBf16, Matmul::kTorch, 0.5, {0.5, 0.5, 90, 0.5, 0.5, 0.5, 0.5, 0.5}};
+  const ProbeResult long_fp32{Precision::kFp32, Matmul::kTorch, 0, 1, std::vector<double>(8, 1)};
+  const ProbeResult once{Precision::kBf16, Matmul::kTorch, 0, 0.5, {0.5, 0.5, 90, 0.5, 0.5, 0.5, 0.5, 0.5}};
   EXPECT_TRUE(wins_clearly(once, long_fp32));
 }
 

@@ -162,11 +162,11 @@ TEST(Accumulator, ArmsOnceBetweenTheLastForwardAndItsBackward) {
   const Task task = lin_task(lin);
   Accumulator accumulator(task, Precision::kFp32, at::kCPU);
   RecordingSync sync(lin->w);
-  accumulator.run({column({1, 2, 3, 4, 5}), no_targets(5)}, 2, 1.0, &sync);
+  (void)accumulator.run({column({1, 2, 3, 4, 5}), no_targets(5)}, 2, 1.0, &sync, {});
   EXPECT_EQ(sync.calls, (std::vector<std::string>{"arm at 10"}));
   EXPECT_TRUE(sync.has_graph);
   EXPECT_EQ(lin->w.grad().item<float>(), 15.0F);
-  accumulator.run({at::empty({0, 1}), no_targets(0)}, 2, 1.0, &sync);
+  (void)accumulator.run({at::empty({0, 1}), no_targets(0)}, 2, 1.0, &sync, {});
   EXPECT_EQ(sync.calls.back(), "arm without samples");
 }
 

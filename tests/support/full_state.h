@@ -21,6 +21,7 @@ inline void fill_tensors(TrainState& state, double seed) {
                  {"fc1.bias", numbers({2}, seed + 1)},
                  {"fc2.weight", numbers({4, 2}, seed + 2)},
                  {"fc2.bias", numbers({4}, seed + 3)}};
+  state.num_buffers = 1;  // the last one, for the count's sake
   state.optimizer.clear();
   state.ema.clear();
   state.user.tensors = {{"teacher.weight", numbers({2, 3}, seed + 7)},
@@ -98,6 +99,8 @@ inline TrainState full_state(int64_t update = 120, double seed = 0.5) {
   state.world_size = 2;
   state.global_batch = 96;
   state.total_updates = 500;
+  state.planned_updates = 5000;
+  state.eval_fingerprint = "fedcba9876543210";
   state.dataset_fingerprint = "0123456789abcdef";
   state.report_positions = {{"metrics.jsonl", "4711 bytes"}, {"odd \"name\"", ""}};
   state.version = "0.9.8";

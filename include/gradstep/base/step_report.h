@@ -24,7 +24,8 @@ enum class StepOutcome {
   kNotFinite,    ///< skipped: a gradient or the norm was not finite
   kSpike,        ///< skipped: the loss or the norm leapt up
   kSteppedOver,  ///< skipped by Engine::step_over(), without a forward pass
-  kEmpty         ///< skipped without a forward pass: its total weight is 0, so it has no mean loss
+  kEmpty,        ///< skipped without a forward pass: its total weight is 0, so it has no mean loss
+  kGivenUp       ///< not consumed: GiveUp ended it between two micro-batches, and nothing has changed
 };
 
 /// Why a loss or a gradient norm counts as a spike.

@@ -33,6 +33,7 @@ struct SteppedOver {
 /// was read they are its own, on the CPU.
 struct TrainState {
   NamedTensors model{};      ///< parameters, then buffers, by their PyTorch state_dict names
+  int64_t num_buffers = 0;   ///< the last so many of `model` are buffers, which may hold infinities
   NamedTensors optimizer{};  ///< as Optimizer::state()
   NamedTensors ema{};        ///< as Engine::averages(); empty if there are none
   UserState user{};          ///< what Task::user_state gives, or a loop of your own fills in
@@ -59,8 +60,10 @@ struct TrainState {
   ModelInfo info{};                               ///< goes into the metadata of the model files
   int64_t world_size = 1;                         ///< number of ranks
   int64_t global_batch = 0;                       ///< samples of an update, over all ranks
-  int64_t total_updates = 0;                      ///< of the whole run; 0: no end
-  std::string dataset_fingerprint{};              ///< Dataset::fingerprint() of the training data
+  int64_t total_updates = 0;                      ///< T of the learning rate; 0: no end
+  int64_t planned_updates = 0;        ///< T by the settings alone: another one where drift was accepted
+  std::string dataset_fingerprint{};  ///< Dataset::fingerprint() of the training data
+  std::string eval_fingerprint{};     ///< that of the evaluation data; empty: there are none
   std::map<std::string, std::string> report_positions{};  ///< of the sinks: Sink::note_position()
   std::string version{};                                  ///< version() of the gradstep that wrote it
   std::string git_commit{};                               ///< git_commit() of the gradstep that wrote it

@@ -20,11 +20,13 @@ namespace gradstep {
 /// What a model file has besides the weights, in its metadata.
 struct ModelInfo {
   /// Job::model_settings: the module is built again from these. Their keys must not be version, git_commit,
-  /// precision, matmul, update or black_box, which the file has for itself.
+  /// precision, matmul, update, train_data, eval_data or black_box, which the file has for itself.
   std::map<std::string, std::string> settings{};
   Precision precision = Precision::kFp32;  ///< that the model was trained in
   Matmul matmul = Matmul::kTorch;          ///< that computed its matrix products
   int64_t update = 0;                      ///< updates applied
+  std::string train_data{};  ///< Dataset::fingerprint() of the samples it was trained on; empty: not known
+  std::string eval_data{};   ///< likewise of those that its evaluations measured
 };
 
 /// The parameters, then the buffers of a module, by their PyTorch state_dict names. They share memory with

@@ -126,6 +126,14 @@ struct BlackBoxFailed {
   bool operator==(const BlackBoxFailed&) const = default;
 };
 
+/// Event: the run has become ten times slower than it was. Told once in a start.
+struct SlowedDown {
+  int64_t window = 0;  ///< StepReport::window
+  std::string what{};  ///< how much slower, the cause as far as the kernel tells it, and what to do
+  /// Equal if all fields are equal.
+  bool operator==(const SlowedDown&) const = default;
+};
+
 /// Event: something that the user should know.
 struct Warning {
   std::string text{};  ///< one line
@@ -143,7 +151,7 @@ struct RunFailed {
 
 /// What can happen in a run besides windows and evaluations.
 using Event = std::variant<Resumed, SettingChanged, BrokenCheckpoint, SaveFailed, OutOfMemory, Spike,
-                           RolledBack, BlackBoxWritten, BlackBoxFailed, Warning, RunFailed>;
+                           RolledBack, BlackBoxWritten, BlackBoxFailed, SlowedDown, Warning, RunFailed>;
 
 /// One event, and where the run stood.
 struct EventRow {

@@ -62,6 +62,7 @@ struct JobNames {
   std::string dataset{};           ///< "mnist in data/mnist"
   std::string eval_part{};         ///< "validation part of the training set"
   std::string model{};             ///< "mlp 784-256-10"
+  std::string threads_reason{};    ///< why so many threads
   std::string precision_reason{};  ///< why this precision
   std::string warmup_reason{};     ///< why so many warm-up updates
 };

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,10 @@ struct EngineState {
   SpikeHistory spikes{};   ///< what the next window is judged by
 };
 
+/// Asked before each micro-batch of a window, when `done` of `total` have gone through on this rank. True
+/// ends the window there, on all ranks.
+using GiveUp = std::function<bool(int64_t done, int64_t total)>;
+
 /// What Engine::examine() found in a window.
 struct Examination {
   std::string first_non_finite{};      ///< op and parameter; empty: all was finite
@@ -113,13 +118,14 @@ class Engine {
   /// Consumes the window and makes one update of it. `window.batch` is as the data set stores it, on any
   /// device.
   ///
-  /// Seeds the default generators of CPU and device for this window, and leaves them there: draw your samples
-  /// from a generator of your own. Puts the module into training mode. Waits for the device once, once more
-  /// for the sum of the gradients if there are several ranks, once more then for a task with user state, and
-  /// once more under fp16 if spikes are looked for. If gradients are not finite, only the scale and the
-  /// counts change; if the weight of the window is 0, only the counts. The report says so. A loop that waits
-  /// for a number of updates never ends on data of which every window has weight 0; Trainer refuses a whole
-  /// epoch of them.
+  /// Seeds the default generators of CPU and device for this window, and puts them back afterwards. What
+  /// another thread draws from them meanwhile follows from that seed, and disturbs the window: draw samples
+  /// from a generator of your own (Draw), and let one engine step at a time. Engines of one seed draw the
+  /// same numbers. Puts the module into training mode. Waits for the device once, once more for the sum of
+  /// the gradients if there are several ranks, once more then for a task with user state, and once more under
+  /// fp16 if spikes are looked for. If gradients are not finite, only the scale and the counts change; if the
+  /// weight of the window is 0, only the counts. The report says so. A loop that waits for a number of
+  /// updates never ends on data of which every window has weight 0; Trainer refuses a whole epoch of them.
   ///
   /// If memory runs out on a rank, all ranks halve the micro-batch, for good, and begin the window again. If
   /// half would not be less (one sample, or two under batch norm), or the task is not divisible, throws Error
@@ -129,8 +135,13 @@ class Engine {
   /// state that only some ranks have; and what the task throws. After an exception gradients are empty and
   /// autocast is off; if is_whole(), buffers and user state are as before, and the same window may be given
   /// again. The other ranks throw Error. After the first update it throws ConfigError if that changed the
-  /// layout of Optimizer::state(); the window is consumed then.
-  StepReport step(const Window& window);
+  /// layout of Optimizer::state(); the window is consumed then. It also throws it, naming the parameter,
+  /// where the module has another parameter than when the engine was made, or one was unfrozen since: it
+  /// would never train. Make another engine then.
+  ///
+  /// `give_up` may end the window between two micro-batches, on all ranks if it does on one. Then everything
+  /// is as before the call (StepOutcome::kGivenUp), and the same window may be given again.
+  StepReport step(const Window& window, const GiveUp& give_up = {});
 
   /// The same for a window of your own tensors: inputs (n, ...), targets (n, ...). `epoch` only labels the
   /// report.
@@ -160,6 +171,9 @@ class Engine {
   /// restore_engine() does all of it.
   void restore(const EngineState& state);
 
+  /// From the next update on the learning rate is that of a schedule of so many updates
+  /// (LrSchedule::total_steps).
+  void set_total_steps(int64_t total_steps);
   /// The learning rate of the next update.
   [[nodiscard]] double next_lr() const;
   /// Windows, updates and skips so far.
