@@ -2,9 +2,12 @@
 // torch::batch_norm() in a forward is no layer.
 #include "run/single_samples.h"
 
+#include <ATen/record_function.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <memory>
+#include <string_view>
 
 #include "base/error_text.h"
 #include "base/utf8.h"
@@ -16,6 +19,36 @@
 namespace gradstep {
 namespace {
 
+thread_local bool single_value_seen = false;
+
+// A batch norm in training mode over one value per channel. torch::batch_norm() gives a variance that is no
+// number without a word; torch::nn::BatchNorm1d throws.
+std::unique_ptr<at::ObserverContext> look_at(const at::RecordFunction& op) {
+  if (std::string_view(op.name()) != "aten::batch_norm") return nullptr;
+  const auto inputs = op.inputs();
+  constexpr size_t kInput = 0;
+  constexpr size_t kTraining = 5;
+  if (inputs.size() <= kTraining || !inputs[kInput].isTensor() || !inputs[kTraining].toBool()) return nullptr;
+  const at::Tensor& input = inputs[kInput].toTensor();
+  if (input.dim() >= 2 && input.numel() == input.size(1)) single_value_seen = true;
+  return nullptr;
+}
+
+class SingleValueWatch {
+ public:
+  SingleValueWatch()
+      : handle_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(look_at).needsInputs(true).scopes({at::RecordScope::FUNCTION}))) {
+    single_value_seen = false;
+  }
+  ~SingleValueWatch() { at::removeCallback(handle_); }
+  SingleValueWatch(const SingleValueWatch&) = delete;
+  SingleValueWatch& operator=(const SingleValueWatch&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
 // What torch says of it; empty if the first `size` samples pass.
 std::string trouble_with(const Job& job, int64_t size) {
   const c10::Device device = job.task.module->parameters().front().device();
@@ -24,7 +57,9 @@ std::string trouble_with(const Job& job, int64_t size) {
   try {
     const at::NoGradGuard no_grad;
     const Batch batch = job.data.train->gather(at::arange(size), {.seed = job.engine.seed, .training = true});
+    const SingleValueWatch watch;
     (void)job.task.forward(prepared(job.task, batch.to(device)));
+    if (single_value_seen) trouble = "batch norm over one value per channel";
   } catch (const std::exception& error) {
     trouble = one_line(error);
   }

@@ -156,6 +156,21 @@ TEST_F(Cgroup, MemoryOfVersionOne) {
   EXPECT_EQ(memory(), 2400);
 }
 
+TEST_F(Cgroup, R55_ThrottledTimeOfBothVersions) {
+  const auto throttled = [&] { return cpu_pressure(dir_.path(), dir_.file("membership")).throttled_seconds; };
+  EXPECT_EQ(throttled(), 0);
+  belong("0::/job\n4:cpu,cpuacct:/other\n");
+  put("job/cpu.stat", "usage_usec 900\nnr_throttled 3\nthrottled_usec 1500000\n");
+  EXPECT_EQ(throttled(), 1.5);
+  put("cpu/other/cpu.stat", "nr_periods 1\nthrottled_time 250000000\n");
+  EXPECT_EQ(throttled(), 1.75);
+}
+
+TEST(Machine, R55_ThreadsThatWantACoreAreSeen) {
+  EXPECT_GE(cpu_pressure().num_runnable, 1);
+  EXPECT_GE(cpu_pressure().preemptions, 0);
+}
+
 TEST(Machine, ResidentMemoryFollowsWhatIsTouched) {
   const int64_t before = resident_bytes();
   EXPECT_GT(before, int64_t{1} << 20);

@@ -102,7 +102,7 @@ TEST(OutputDir, FilesOfSomebodyElseAreLeftAlone) {
   for (const char* name : {"thesis.txt", ".lock", ".hidden", "best.txt"}) {
     const ScratchDir scratch;
     scratch.write(name, "precious");
-    EXPECT_THAT(refusal(scratch.path()), HasSubstr("not of a run")) << name;
+    EXPECT_NO_THROW(OutputDir(scratch.path())) << name;
     EXPECT_EQ(scratch.read(name), "precious");
     EXPECT_EQ(scratch.num_entries(), 1);
   }

@@ -78,7 +78,7 @@ TEST(TrainState, Float8BuffersAreSavedAndComeBack) {
       TrainState state = capture_engine(engine);
       state.model[1].second = bad;
       EXPECT_THAT(message_of<Diverged>([&] { write_checkpoint(posix_file_system(), folder.path(), state); }),
-                  ::testing::HasSubstr("scales is not finite"));
+                  ::testing::HasSubstr("buffer scales holds NaN"));
     }
   }
 }

@@ -22,9 +22,15 @@ class BlackBoxWriterTest : public ::testing::Test {
   void leave(BlackBoxWriter& boxes, int64_t window, StepReport step) {
     step.window = window;
     step.samples = 4;
+    step.skipped_total = window;
     step.micro_batch = 2;
     step.outcome = step.spike ? StepOutcome::kSpike : StepOutcome::kNotFinite;
     boxes.leave(window_, step);
+  }
+  // The engine counts the window that it is told of.
+  void SetUp() override {
+    setup_.engine.restore({.counters = {.windows = 10, .updates = 3, .skipped_total = 7, .skips_in_a_row = 2},
+                           .micro_batch = 2});
   }
   std::vector<std::string> names() { return posix_file_system().list(run_.out.path()); }
 

@@ -26,8 +26,9 @@ TrainState stored() {
   TrainState state;
   for (const Setting& setting : settings.texts({})) state.settings[setting.key] = setting.text;
   state.global_batch = 128;
-  state.total_updates = 469;
+  state.planned_updates = 469;
   state.dataset_fingerprint = "abc";
+  state.eval_fingerprint = "def";
   state.best_metric = "val_acc";
   return state;
 }
@@ -36,15 +37,21 @@ struct Now {
   std::shared_ptr<RunSettings> settings = std::make_shared<RunSettings>(program().catalog);
   RunConfig& config = settings->config;
   int64_t global_batch = 128;
-  int64_t total_updates = 469;
+  int64_t planned_updates = 469;
   std::string fingerprint = "abc";
+  std::string eval_fingerprint = "def";
   std::string best_metric = "val_acc";
 
   Now() { config.precision = "bf16"; }
 
   [[nodiscard]] std::vector<Drift> drift(const TrainState& before = stored()) const {
     const Settings texts = settings->texts({});
-    return find_drift(before, {texts, global_batch, total_updates, fingerprint, best_metric});
+    return find_drift(before, {.settings = texts,
+                               .global_batch = global_batch,
+                               .planned_updates = planned_updates,
+                               .dataset_fingerprint = fingerprint,
+                               .eval_fingerprint = eval_fingerprint,
+                               .best_metric = best_metric});
   }
   // Empty: goes on.
   [[nodiscard]] std::string refusal(bool accept = false, const TrainState& before = stored()) const {
@@ -84,7 +91,7 @@ TEST(Drift, C9_DataSeedBatchModelTotalAndScheduleAreRefusedWithBothValues) {
               HasSubstr("`global_batch_size`) was 128, is 256"));
   EXPECT_THAT(refused([](Now& now) { now.settings->set("hidden", "64", ""); }),
               HasSubstr("hidden was 256, is 64"));
-  EXPECT_THAT(refused([](Now& now) { now.total_updates = 938; }),
+  EXPECT_THAT(refused([](Now& now) { now.planned_updates = 938; }),
               HasSubstr("updates of the run (`epochs`, `max_steps`) was 469, is 938"));
   EXPECT_THAT(refused([](Now& now) { now.config.sched = "linear"; }),
               HasSubstr("sched was cosine, is linear"));
@@ -109,6 +116,17 @@ TEST(Drift, R23_AnotherMomentumIsTold) {
     ASSERT_EQ(now.drift().size(), 1U);
     EXPECT_EQ(now.drift()[0].kind, OnResume::kWarned);
   }
+}
+
+TEST(Drift, R17_OtherEvaluationDataAreTold) {
+  Now now;
+  now.eval_fingerprint = "xyz";
+  ASSERT_EQ(now.drift().size(), 1U);
+  EXPECT_EQ(now.drift()[0].kind, OnResume::kWarned);
+  EXPECT_EQ(describe(now.drift()[0]), "evaluation data was def, is xyz");
+  TrainState before = stored();
+  before.eval_fingerprint.clear();  // of the first version
+  EXPECT_THAT(now.drift(before), IsEmpty());
 }
 
 TEST(Drift, R25_AnotherGradstepOrLibTorchIsTold) {
