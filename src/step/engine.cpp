@@ -1,22 +1,18 @@
 // The update, in the order of docs/design.md section 4.
-#include <c10/core/CachingDeviceAllocator.h>
 #include <torch/torch.h>
 
 #include <cmath>
 #include <exception>
 #include <utility>
 
-#include "base/out_of_memory.h"
 #include "dist/over_ranks.h"
 #include "dist/together.h"
 #include "gradstep/base/error.h"
 #include "model/mode_guard.h"
 #include "step/clip.h"
 #include "step/engine_impl.h"
-#include "step/micro_batches.h"
 #include "step/named_tensors.h"
 #include "step/non_finite.h"
-#include "step/window_seed.h"
 #include "step/window_weight.h"
 
 namespace gradstep {
@@ -26,16 +22,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 at::Tensor scalar(double value, at::Device device) {
   return at::full({}, value, at::TensorOptions(at::kFloat).device(device));
-}
-
-void require_dense_gradients(const NamedTensors& parameters) {
-  for (const auto& [name, parameter] : parameters) {
-    const at::Tensor& grad = parameter.grad();
-    if (!grad.defined() || grad.layout() == at::kStrided) continue;
-    throw ConfigError("parameter " + name +
-                      " gets sparse gradients, which the engine does not take; make them dense, such as by "
-                      "EmbeddingOptions::sparse(false)");
-  }
 }
 
 }  // namespace
@@ -76,16 +62,9 @@ StepReport Engine::Impl::step(const Window& window, const GiveUp& give_up) {
   save_task();
   const int64_t micro_batch_before = micro_batch;
   try {
-    // Accumulate and reduce. If memory runs out on any rank, all of them begin again in smaller pieces.
-    const double factor = report.loss_scale / report.divisor;
-    Passes passes = accumulate(window, factor, grad_sync.get(), give_up);
-    SyncStatus status = reduce(passes);
-    while (status == SyncStatus::kOutOfMemory) {
-      shrink_micro_batch(window, passes, report);
-      passes = accumulate(window, factor, grad_sync.get(), give_up);
-      status = reduce(passes);
-    }
-    if (status == SyncStatus::kGivenUp) return give_up_on(window, std::move(report), micro_batch_before);
+    const Passes passes = make_gradients(window, give_up, report);
+    if (passes.status == SyncStatus::kGivenUp)
+      return give_up_on(window, std::move(report), micro_batch_before);
     report.micro_batch = micro_batch_for(window);
     report.num_micro_batches = static_cast<int64_t>(passes.loss_sums.size());
     owes_loss = true;
@@ -153,84 +132,6 @@ void Engine::Impl::end_report(StepReport& report) {
   report.skipped_total = counters.skipped_total;
   // An optimizer that makes its state at its first step: said now, and not at a save in an hour.
   if (report.update == 1 && !report.skipped()) state_layout.require_unchanged(optimizer);
-}
-
-int64_t Engine::Impl::micro_batch_for(const Window& window) const {
-  return micro_batch_of(task, micro_batch, window.batch.size());
-}
-
-// Gradients are dropped and the task is restored. The next step makes the same window, bit for bit.
-StepReport Engine::Impl::give_up_on(const Window& window, StepReport report, int64_t micro_batch_before) {
-  micro_batch = micro_batch_before;
-  report.outcome = StepOutcome::kGivenUp;
-  report.micro_batch = micro_batch_for(window);
-  report.loss = report.grad_norm = kNan;
-  report.window = counters.windows;
-  report.update = counters.updates;
-  report.skipped_total = counters.skipped_total;
-  return report;
-}
-
-Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* sync, const GiveUp& give_up) {
-  if (!task.module->is_training()) task.module->train();
-  GeneratorsGuard generators(device);
-  generators.seed(mix32(options.seed, counters.windows, world.rank()));
-  if (sync != nullptr) sync->begin(counters.windows + 1);
-  Passes passes;
-  try {
-    auto loss_sums = accumulator.run(window.batch, micro_batch_for(window), factor, sync, give_up);
-    if (loss_sums) {
-      passes.loss_sums = *std::move(loss_sums);
-      require_dense_gradients(optimizer.parameters());
-      return passes;
-    }
-    passes.status = SyncStatus::kGivenUp;
-  } catch (const std::exception& error) {
-    passes.status = is_out_of_memory(error) ? SyncStatus::kOutOfMemory : SyncStatus::kFailed;
-    if (passes.status == SyncStatus::kFailed) passes.error = std::current_exception();
-  } catch (...) {
-    passes.status = SyncStatus::kFailed;
-    passes.error = std::current_exception();
-  }
-  // By now the graph of the failed passes is gone, and its memory with it.
-  try {
-    drop();
-  } catch (...) {  // of Task::restore_user_state
-    passes.status = SyncStatus::kFailed;
-    if (!passes.error) passes.error = std::current_exception();
-  }
-  return passes;
-}
-
-// The worst status of all ranks. Unless it is kComplete no rank has gradients then.
-SyncStatus Engine::Impl::reduce(Passes& passes) {
-  const SyncStatus worst = grad_sync->finish(passes.status);
-  if (worst == SyncStatus::kFailed) throw_together(passes.error, device, world);
-  if (worst != SyncStatus::kComplete) {
-    zero_grad();
-    restore_task();
-  }
-  return worst;
-}
-
-void Engine::Impl::shrink_micro_batch(const Window& window, const Passes& passes, StepReport& report) {
-  // The most that a rank without memory took at once.
-  const bool is_short = passes.status == SyncStatus::kOutOfMemory;
-  const int64_t used =
-      max_over_ranks(is_short ? std::min(micro_batch_for(window), window.batch.size()) : 0, device, world);
-  const int64_t half = std::max(used / 2, accumulator.smallest_micro_batch());
-  if (half >= used || !task.divisible) {
-    const std::string what = task.divisible ? "a micro-batch of " + std::to_string(used)
-                                            : "a window of " + std::to_string(used) +
-                                                  " samples, which its task "
-                                                  "does not allow to be cut";
-    throw Error(ExitCode::kOutOfMemory,
-                "out of memory in window " + std::to_string(counters.windows + 1) + " with " + what +
-                    ": take a smaller model or a lower `precision`, or free some memory");
-  }
-  micro_batch = half;
-  ++report.num_out_of_memory;
-  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
 void Engine::Impl::judge(const Passes& passes, StepReport& report) {

@@ -1,4 +1,5 @@
-// What an engine is made of. engine.cpp has the update, second_look.cpp the examination of a bad window.
+// What an engine is made of. engine.cpp has the update, engine_passes.cpp the passes of a window,
+// second_look.cpp the examination of a bad window.
 #pragma once
 
 #include <torch/torch.h>
@@ -42,6 +43,7 @@ struct Engine::Impl {
   [[nodiscard]] int64_t micro_batch_for(const Window& window) const;
   Passes accumulate(const Window& window, double factor, GradSync* sync, const GiveUp& give_up);
   SyncStatus reduce(Passes& passes);
+  Passes make_gradients(const Window& window, const GiveUp& give_up, StepReport& report);
   StepReport give_up_on(const Window& window, StepReport report, int64_t micro_batch_before);
   void shrink_micro_batch(const Window& window, const Passes& passes, StepReport& report);
   void judge(const Passes& passes, StepReport& report);

@@ -108,6 +108,8 @@ class Signals(ProgramTest):
             "fp32",
             "--threads",
             "1",
+            "--grace",  # else the window would be given up
+            "10h",
             "-o",
             str(self.folder / "run"),
         ]

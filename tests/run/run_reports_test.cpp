@@ -203,7 +203,7 @@ TEST(RunReports, R49_AWindowOfOneSampleIsRefusedAtTheStartWhereTheModelCannotTak
       }
     };
     EXPECT_THAT(refusal(9, 4, 4),
-                AllOf(HasSubstr("Expected more than 1 value per channel"),
+                AllOf(HasSubstr("value per channel"),
                       HasSubstr("the last window of an epoch has 1 sample (9 samples, windows of 4)"),
                       Not(HasSubstr("\n"))));
     EXPECT_THAT(refusal(8, 1, 4), HasSubstr("micro-batches of 1"));

@@ -249,9 +249,9 @@ TEST(ThreadsProbe, R55_TheFastestNumberIsTakenAndTheOldOneStays) {
   const auto chosen = [&](std::function<int64_t(int)> milliseconds) {
     return choose_threads(timed_task(std::move(milliseconds)), micro, Precision::kFp32, Matmul::kTorch);
   };
-  EXPECT_EQ(chosen([](int threads) { return threads == 1 ? 2 : 20; }).threads, 1);
-  EXPECT_EQ(chosen([](int threads) { return threads == 2 ? 2 : 20; }).threads, 2);
-  const ThreadsChoice many = chosen([](int threads) { return 20 / threads; });
+  EXPECT_EQ(chosen([](int threads) { return threads == 1 ? 2 : 60; }).threads, 1);
+  EXPECT_EQ(chosen([](int threads) { return threads == 2 ? 2 : 60; }).threads, 2);
+  const ThreadsChoice many = chosen([](int threads) { return 80 / threads; });
   EXPECT_EQ(many.threads, 4);
   EXPECT_THAT(many.reason, AllOf(HasSubstr("4 threads "), HasSubstr(", 1 thread ")));
   // Where nothing is won clearly, all that were asked for.
