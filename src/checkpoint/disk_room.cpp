@@ -15,6 +15,7 @@
 
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
+#include "io/read_file.h"
 #include "report/format.h"
 
 namespace gradstep {
@@ -145,8 +146,8 @@ std::string check_room(FileSystem& file_system, const std::string& output_dir, c
   require_room(file_system, output_dir, bytes, first);
   const SaveBytes all = bytes_of_run(bytes, keep, num_saves);
   const uint64_t num_models =
-      static_cast<uint64_t>(std::filesystem::exists(output_dir + "/best.safetensors")) +
-      static_cast<uint64_t>(std::filesystem::exists(output_dir + "/model.safetensors"));
+      static_cast<uint64_t>(std::filesystem::exists(status_of(output_dir + "/best.safetensors"))) +
+      static_cast<uint64_t>(std::filesystem::exists(status_of(output_dir + "/model.safetensors")));
   const uint64_t checkpoints =
       still_needed(all.checkpoint, bytes.checkpoint, list_checkpoints(output_dir).size());
   const std::string problem =

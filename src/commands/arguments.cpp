@@ -90,10 +90,12 @@ class Parser {
       const bool empty_value = argument.rfind("--", 0) == 0 && argument.back() == '=';
       const std::string name = empty_value ? argument.substr(0, argument.size() - 1) : argument;
       if (!takes_value(name)) {
-        if (empty_value && is_known(name)) refuse(argument + " has no value: leave out the =, or give true or false", "");
+        if (empty_value && is_known(name))
+          refuse(argument + " has no value: leave out the =, or give true or false", "");
         continue;
       }
-      if (empty_value || i + 1 == arguments.size() || arguments[i + 1].empty()) refuse(name + " needs a value", "");
+      if (empty_value || i + 1 == arguments.size() || arguments[i + 1].empty())
+        refuse(name + " needs a value", "");
       const std::string& value = arguments[i + 1];
       if (value.rfind("--", 0) == 0 && is_known(value.substr(0, value.find('=')))) {
         refuse(name + " needs a value, but " + value + " follows", "");

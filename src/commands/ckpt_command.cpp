@@ -65,9 +65,9 @@ std::vector<Entry> look_at_all(const CkptLsOptions& options) {
     entries.push_back(look_at(path, options.verify));
   }
   // What cannot be read may be whole, so no older one is the latest then.
-  const auto latest =
-      std::ranges::find_if(entries.rbegin(), entries.rend(),
-                           [](const Entry& entry) { return entry.state.has_value() || !entry.accessible; });
+  const auto latest = std::ranges::find_if(entries.rbegin(), entries.rend(), [](const Entry& entry) {
+    return entry.state.has_value() || !entry.accessible;
+  });
   if (latest == entries.rend()) return entries;
   latest->latest = true;
   if (!latest->state) return entries;
@@ -199,7 +199,8 @@ int run_ckpt_verify(const CkptVerifyOptions& options) {
     try {
       require_finite(read_checkpoint(path));  // more than the hashes: what they seal must make sense too
     } catch (const Error& error) {
-      if (path != options.path && !fs::exists(status_of(path))) {  // a run's retention took it away: list again
+      if (path != options.path &&
+          !fs::exists(status_of(path))) {  // a run's retention took it away: list again
         for (std::string& each : checkpoints_at(options.path)) paths.push_back(std::move(each));
         continue;
       }

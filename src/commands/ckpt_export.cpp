@@ -44,7 +44,8 @@ void remove_leftovers(const fs::path& file) {
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(beginning)) continue;
-    const std::optional<int64_t> process = parse_integer(name.substr(beginning.size(), name.rfind('-') - beginning.size()));
+    const std::optional<int64_t> process =
+        parse_integer(name.substr(beginning.size(), name.rfind('-') - beginning.size()));
     const bool is_gone = process && kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
     if (is_gone) fs::remove(entry.path(), ignored);
   }
@@ -56,7 +57,8 @@ void check_place(const CkptExportOptions& options) {
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     throw CheckpointError(options.file + ": there is no folder " + folder.string() + "; make it first");
   const fs::file_status status = fs::symlink_status(options.file, ignored);
-  if (is_file_of_run(options.file)) throw ConfigError(options.file + ": is a file of a run; give another name");
+  if (is_file_of_run(options.file))
+    throw ConfigError(options.file + ": is a file of a run; give another name");
   remove_leftovers(options.file);
   if (!fs::exists(status)) return;
   if (fs::is_directory(status)) throw ConfigError(options.file + ": is a folder; give the name of a file");

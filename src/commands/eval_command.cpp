@@ -29,10 +29,10 @@ namespace {
 
 // The model file of a run or a checkpoint. A checkpoint is verified first, since a model file has no hash.
 std::string model_file_of(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return path;
+  if (!std::filesystem::is_directory(status_of(path))) return path;
   if (is_checkpoint(path)) verify_checkpoint(path);
   const std::string file = path + "/model.safetensors";
-  if (std::filesystem::exists(file)) return file;
+  if (std::filesystem::exists(status_of(file))) return file;
   throw CheckpointError(path +
                         ": no model.safetensors there, which a run leaves at its end; give one of its "
                         "checkpoints (step-...)");

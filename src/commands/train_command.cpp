@@ -15,6 +15,7 @@
 #include "gradstep/report/sinks.h"
 #include "gradstep/run/trainer.h"
 #include "io/atomic_write.h"
+#include "io/read_file.h"
 #include "report/report_to.h"
 
 namespace gradstep {
@@ -50,7 +51,7 @@ void open_folder(const RunConfig& config, const std::string& asked, std::optiona
     try {
       dir.emplace(next);
     } catch (const ConfigError&) {
-      if (i == kMaxTries || !std::filesystem::exists(next)) throw;
+      if (i == kMaxTries || !std::filesystem::exists(status_of(next))) throw;
     }
   }
 }

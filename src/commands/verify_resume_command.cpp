@@ -53,7 +53,12 @@ class ProofDir {
     if (fs::exists(path_, ignored) && !fs::is_empty(path_, ignored)) {
       throw ConfigError("--output-dir " + path_ + ": is not empty; give a new folder");
     }
-    posix_file_system().make_dirs(path_);
+    try {
+      posix_file_system().make_dirs(path_);
+    } catch (const std::system_error& error) {
+      throw ConfigError("--output-dir " + path_ + ": cannot be created: " + error.code().message() +
+                        "; choose another");
+    }
   }
   [[nodiscard]] std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
   // A temporary folder stays unless this is called; one that was asked for stays anyway.
@@ -80,8 +85,9 @@ class Proof {
     train("unbroken", "unbroken", {"--stop-after", std::to_string(options_.updates + options_.more)});
     const FoundCheckpoint a = newest("unbroken");
     if (a.state.eval_interval.unit == Interval::Unit::kSeconds && a.state.eval_interval.value > 0) {
-      throw ConfigError("--eval-interval " + to_string(a.state.eval_interval) +
-                        ": evaluations that follow the clock come at other updates in each run; give updates or epochs");
+      throw ConfigError(
+          "--eval-interval " + to_string(a.state.eval_interval) +
+          ": evaluations that follow the clock come at other updates in each run; give updates or epochs");
     }
     const int64_t reached = a.state.engine.counters.updates;
     if (reached <= options_.updates) {

@@ -236,8 +236,11 @@ class Loader::Impl {
   std::vector<std::thread> workers_;
 };
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, LoaderOptions options, Position start)
-    : impl_(std::make_unique<Impl>(std::move(dataset), sampler, options, start)) {}
+Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, LoaderOptions options,
+               Position start) {
+  if (!dataset) throw ConfigError("Loader: there is no data set; give one");
+  impl_ = std::make_unique<Impl>(std::move(dataset), sampler, options, start);
+}
 Loader::~Loader() = default;
 Window Loader::next() { return impl_->next(); }
 Position Loader::position() const { return impl_->position(); }

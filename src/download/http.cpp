@@ -167,12 +167,16 @@ class Downloader {
 bool http_download(const Download& download, const DownloadOptions& options) {
   const bool has_scheme = download.url.starts_with("http://") || download.url.starts_with("https://");
   if (!has_scheme || download.url.find_first_of(" \t\r\n") != std::string::npos)
-    throw ConfigError("cannot download '" + download.url + "': an address begins with http:// or https:// and has no "
+    throw ConfigError("cannot download '" + download.url +
+                      "': an address begins with http:// or https:// and has no "
                       "spaces; correct it (gradstep fetch --base-url)");
   try {
     FileSystem& file_system = posix_file_system();
-    if (std::filesystem::exists(download.path)) {
-      if (std::filesystem::is_directory(download.path))
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(download.path, error);
+    if (!std::filesystem::status_known(status)) throw std::system_error(error, download.path);
+    if (std::filesystem::exists(status)) {
+      if (std::filesystem::is_directory(status))
         throw DataError(download.path + ": a folder is in the place of this file; move it away");
       // One that is not what is wanted stays until another is there and verified.
       if (defect(download.path, download).empty()) return false;

@@ -125,7 +125,7 @@ TEST_F(Cgroup, L5_NestedGroupOfVersionOne) {
   EXPECT_EQ(cores(), 1);
 }
 
-TEST_F(Cgroup, MemoryOfTheTightestLimit) {
+TEST_F(Cgroup, R38_MemoryOfTheTightestLimit) {
   const int64_t machine = memory();
   EXPECT_GT(machine, int64_t{64} << 20);
   put("memory.max", "max\n");
@@ -144,7 +144,7 @@ TEST_F(Cgroup, MemoryOfTheTightestLimit) {
   EXPECT_EQ(memory(), 0);
 }
 
-TEST_F(Cgroup, MemoryOfVersionOne) {
+TEST_F(Cgroup, R38_MemoryOfVersionOne) {
   put("memory/memory.limit_in_bytes", "9223372036854771712\n");  // how version 1 writes "none"
   put("memory/memory.usage_in_bytes", "1000\n");
   EXPECT_GT(memory(), int64_t{64} << 20);

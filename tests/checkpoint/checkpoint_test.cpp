@@ -342,7 +342,7 @@ TEST(CheckpointInterop, WritesForPython) {
   write_checkpoint(posix_file_system(), folder, full_state(120));
 }
 
-TEST_F(Checkpoint, WhatTheReaderRefusesIsNotWritten) {
+TEST_F(Checkpoint, R4_WhatTheReaderRefusesIsNotWritten) {
   write(full_state(100));
   const auto refuse = [&](const std::function<void(TrainState&)>& change) {
     TrainState state = full_state(120);

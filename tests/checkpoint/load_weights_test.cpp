@@ -82,7 +82,7 @@ class LoadWeights : public ::testing::Test {
   Net trained{nullptr};
 };
 
-TEST_F(LoadWeights, EverythingByNameInAnyOrder) {
+TEST_F(LoadWeights, R52_EverythingByNameInAnyOrder) {
   Named tensors = tensors_of(*trained);
   for (int i = 0; i < 2; ++i) {
     Net net;

@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/manifest.h"
 #include "gradstep/base/error.h"
 #include "gradstep/checkpoint/checkpoint.h"
 #include "gradstep/checkpoint/model_file.h"
 #include "gradstep/io/safetensors.h"
+#include "io/hash.h"
 #include "support/failing_file_system.h"
 #include "support/full_state.h"
 #include "support/gradstep_program.h"
@@ -130,6 +134,24 @@ TEST_F(Ckpt, F7_VerifyNamesEachBrokenFile) {
   fs::resize_file(checkpoint(120) + "/state.json", 10);
   (void)output_of([&] { return run_ckpt_verify({.path = checkpoint(120)}); });
   EXPECT_THAT(error_, AllOf(HasSubstr("state.json"), HasSubstr("found 10")));
+}
+
+// As by a tool that writes checkpoints itself: the hashes are right, the weights are none.
+TEST_F(Ckpt, R64_ASealedCheckpointWithoutNumbersIsBroken) {
+  const std::string place = checkpoint(120);
+  std::string content = dir_.read("run/checkpoints/step-00000120/model.safetensors");
+  const float nan = std::nanf("");
+  std::memcpy(content.data() + content.size() - sizeof nan, &nan, sizeof nan);
+  dir_.write("run/checkpoints/step-00000120/model.safetensors", content);
+  std::vector<ManifestFile> files = read_manifest(place + "/manifest.json");
+  for (ManifestFile& file : files) {
+    if (file.name == "model.safetensors") file.xxh3 = xxh3(content.data(), content.size());
+  }
+  dir_.write("run/checkpoints/step-00000120/manifest.json", format_manifest(files));
+  EXPECT_NO_THROW(verify_checkpoint(place));
+  const std::string text = output_of([&] { return run_ckpt_verify({.path = run()}); });
+  EXPECT_EQ(exit_code_, 4);
+  EXPECT_THAT(text, ContainsRegex("step-00000120 broken: .*holds NaN"));
 }
 
 TEST_F(Ckpt, NoCheckpointIsAnError) {

@@ -7,11 +7,13 @@
 #include <torch/torch.h>
 
 #include "gradstep/base/error.h"
+#include "gradstep/data/loader.h"
 #include "support/message_of.h"
 
 namespace gradstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::Not;
@@ -57,6 +59,20 @@ TEST(TensorDataset, H6BadTargetIsRefusedWithItsRow) {
     EXPECT_THAT(message, HasSubstr("from 0 to 9, found " + std::to_string(bad)));
     EXPECT_THAT(message, Not(HasSubstr("\n")));
   }
+}
+
+TEST(TensorDataset, R50_TargetsThatAreNoClassesAreOneLine) {
+  const auto refusal = [](const at::Tensor& targets) {
+    return message_of<DataError>([&] { TensorDataset({"toy", {1}, 10}, torch::zeros({7, 1}), targets); });
+  };
+  EXPECT_THAT(refusal(torch::zeros({7})),
+              AllOf(HasSubstr("expected int64 class indices"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(refusal(torch::zeros({7}, at::kInt)), HasSubstr("found Int"));
+}
+
+TEST(Loader, R50_ALoaderWithoutDataIsRefused) {
+  EXPECT_THAT(message_of<ConfigError>([] { Loader(nullptr, Sampler(4, 2, uint64_t{0})); }),
+              HasSubstr("data"));
 }
 
 TEST(TensorDataset, ATargetThatDoesNotCountMayStandAmongClasses) {

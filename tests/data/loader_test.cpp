@@ -297,7 +297,7 @@ TEST(Draw, ASampleLooksTheSameWithAnyWorkersRanksAndAfterAResume) {
   EXPECT_EQ(different.size(), 90U);
 }
 
-TEST(Loader, RowsThatAreMissingAreRefused) {
+TEST(Loader, R47_RowsThatAreMissingAreRefused) {
   class Short final : public Dataset {
    public:
     const DatasetSpec& spec() const override { return spec_; }

@@ -72,7 +72,7 @@ class Install(unittest.TestCase):
         self.assertNotIn("libcurl", libraries)
         self.assertNotIn("libcrypto", libraries)
 
-    def test_the_downloader_is_a_component(self):
+    def test_r53_the_downloader_is_a_component(self):
         settings = (f"-Dgradstep_ROOT={self.prefix}", f"-DPROGRAM={USER / 'downloader.cpp'}", "-DCOMPONENTS=download")
         text = self.configure("lacking", *settings, *NO_DOWNLOADER, code=1)
         self.assertIn("the component download needs the development packages of libcurl and OpenSSL", text)
@@ -114,7 +114,7 @@ class Install(unittest.TestCase):
         self.assertEqual(len(paths), 1, dynamic)
         self.assertNotIn(str(BUILD), paths[0])
 
-    def test_add_subdirectory(self):
+    def test_r53_add_subdirectory(self):
         torch_root = cache_entry("GRADSTEP_TORCH_ROOT") or cache_entry("GRADSTEP_TORCH_FOUND")
         settings = (
             "-DMODE=subdirectory",

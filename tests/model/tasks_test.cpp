@@ -163,7 +163,7 @@ TEST(Tasks, ABatchWithoutTargetsIsRefused) {
   }
 }
 
-TEST(Tasks, RowsThatPrepareLosesAreRefused) {
+TEST(Tasks, R47_RowsThatPrepareLosesAreRefused) {
   Task task = regression_task(torch::nn::Linear(2, 1));
   task.prepare = [](const Batch& batch) { return batch.narrow(0, batch.size() - 1); };
   EXPECT_THAT(message_of<DataError>([&] { (void)prepared(task, {at::ones({3, 2}), at::ones({3, 1})}); }),

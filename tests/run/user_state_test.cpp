@@ -85,7 +85,7 @@ RunEnd run(Trainer& trainer, const std::string& folder, RecordingSink& sink) {
   return trainer.run(sink, stop, posix_file_system(), folder);
 }
 
-TEST(UserState, ATrainerGoesOnBitForBit) {
+TEST(UserState, R52_ATrainerGoesOnBitForBit) {
   const ScratchDir folder;
   RecordingSink sink;
   Remembering unbroken;

@@ -84,7 +84,7 @@ class Flags(unittest.TestCase):
         if finding:
             self.assertIn(finding, found[0][1])
 
-    def test_texts_of_the_library_name_none(self):
+    def test_r51_texts_of_the_library_name_none(self):
         for room in sorted(check_tree.CORE):
             for path in (f"src/{room}/a.cpp", f"src/{room}/a.h"):
                 self.check(path, 'fail("lower --max-rollbacks");', "--max-rollbacks: write `max_rollbacks`")

@@ -40,7 +40,7 @@ TEST(EngineOf, R50_ATaskThatLacksSomethingIsRefused) {
   EXPECT_THAT(message_of<ConfigError>([&] { Engine(task, {}, solo()); }), HasSubstr("loss_sum"));
 }
 
-TEST(Outcome, AWindowWithoutWeightIsConsumedAndChangesNothing) {
+TEST(Outcome, R48_AWindowWithoutWeightIsConsumedAndChangesNothing) {
   Lin lin, expected_lin;
   Engine engine(weighted(lin), everything_on(), solo());
   Engine expected(weighted(expected_lin), everything_on(), solo());
@@ -87,7 +87,7 @@ TEST(Outcome, WeightOnOneRankOnlyIsNotEmpty) {
   });
 }
 
-TEST(Outcome, AWeightThatCannotBeIsNamed) {
+TEST(Outcome, R48_AWeightThatCannotBeIsNamed) {
   for (const double bad : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
     Lin lin;
     Engine engine(weighted(lin), plain_sgd(2), solo());
@@ -120,7 +120,7 @@ TEST(Outcome, AWeightThatCannotBeOnOneRankEndsAll) {
   });
 }
 
-TEST(Outcome, AWindowThatIsNotDivisibleGoesThroughAtOnce) {
+TEST(Outcome, R54_AWindowThatIsNotDivisibleGoesThroughAtOnce) {
   Lin lin;
   Task task = lin_task(lin);
   std::vector<int64_t> seen;

@@ -1,6 +1,9 @@
 // no torch
-// Makes the threads of OpenMP spin briefly, in each program that links gradstep::app.
+// What each program that links gradstep::app does before any library starts: it looks whether the libraries
+// have room to start, and makes the threads of OpenMP spin briefly.
 #include <alloca.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <climits>
@@ -10,6 +13,29 @@
 namespace {
 
 constexpr char kBriefly[] = "GOMP_SPINCOUNT=20000";
+
+// LibTorch registers its operators when it is loaded, and ends the process with std::bad_alloc if it finds no
+// memory for that. Only the limit of virtual memory (ulimit -v) makes that happen.
+void require_room_to_start() {
+  constexpr rlim_t kNeeded = rlim_t{56} << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  char text[64] = "";
+  const ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  rlim_t pages = 0;  // the whole size comes first
+  for (ssize_t i = 0; i < size && text[i] >= '0' && text[i] <= '9'; ++i)
+    pages = 10 * pages + static_cast<rlim_t>(text[i] - '0');
+  const rlim_t held = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  if (limit.rlim_cur > held + kNeeded) return;
+  constexpr std::string_view kLine =
+      "out of memory: the limit of virtual memory (ulimit -v) leaves LibTorch no "
+      "room to start; raise it\n";
+  constexpr int kOutOfMemory = 6;  // ExitCode::kOutOfMemory
+  (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
+  _exit(kOutOfMemory);
+}
 
 bool must_stay(char** environment) {
   for (char** entry = environment; *entry != nullptr; ++entry) {
@@ -29,7 +55,7 @@ bool must_stay(char** environment) {
 // This runs before any library starts, the C library included, which takes its environment from the stack
 // afterwards. So nothing that is set here would last, and the program begins anew with the variable: after 10
 // milliseconds of the dynamic loader's, whose work comes twice. If that fails, it goes on as it is.
-void shorten_spinning(int /*argc*/, char** arguments, char** environment) {
+void shorten_spinning(char** arguments, char** environment) {
   if (must_stay(environment)) return;
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -47,6 +73,11 @@ void shorten_spinning(int /*argc*/, char** arguments, char** environment) {
   execve(static_cast<const char*>(path), arguments, const_cast<char**>(with_spins));
 }
 
+void before_libraries(int /*argc*/, char** arguments, char** environment) {
+  require_room_to_start();
+  shorten_spinning(arguments, environment);
+}
+
 }  // namespace
 
 // Only executables have functions that run before libraries do, so CMakeLists.txt asks for this symbol, and
@@ -54,5 +85,5 @@ void shorten_spinning(int /*argc*/, char** arguments, char** environment) {
 extern "C" {
 extern void (*const gradstep_before_libraries)(int, char**, char**);
 __attribute__((section(".preinit_array"),
-               used)) void (*const gradstep_before_libraries)(int, char**, char**) = shorten_spinning;
+               used)) void (*const gradstep_before_libraries)(int, char**, char**) = before_libraries;
 }
