@@ -16,7 +16,7 @@ struct Arguments;
 struct CommandInfo {
   std::string name{};        // two words where several go under one name: "ckpt ls"
   std::string summary{};     // one line, for the list of subcommands
-  std::string positional{};  // "MODEL", or several: "PATH FILE"; empty: takes none
+  std::string positional{};  // "MODEL", "PATH FILE", "[RUN]" (optional); empty: takes none
   std::string positional_help{};
   std::string rest{};  // "TRAIN-FLAGS": words after "--", taken as they are; empty: takes none
   std::vector<FlagInfo> flags{};

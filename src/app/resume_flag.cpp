@@ -18,20 +18,6 @@ namespace fs = std::filesystem;
 
 bool is_path(const std::string& resume) { return resume != "none" && resume != "auto"; }
 
-// Whether the run ended without an error; then it had a checkpoint.
-bool has_ended(const std::string& output_dir) {
-  constexpr std::streamoff kMaxRowBytes = 64 * 1024;
-  const std::string path = output_dir + "/metrics.jsonl";
-  if (!fs::is_regular_file(status_of(path))) return false;  // a pipe would hold us
-  std::ifstream rows(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = rows.tellg();
-  if (!rows || size <= 0) return false;
-  rows.seekg(std::max<std::streamoff>(0, size - kMaxRowBytes));
-  std::string last;
-  for (std::string line; std::getline(rows, line);) last.swap(line);
-  return is_end_row(last);
-}
-
 std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
   const fs::path checkpoints = checkpoints_dir(output_dir);
   std::error_code ignored;
@@ -48,6 +34,19 @@ std::optional<FoundCheckpoint> newest_or_none(const std::string& output_dir) {
 }
 
 }  // namespace
+
+bool has_ended(const std::string& output_dir) {
+  constexpr std::streamoff kMaxRowBytes = 64 * 1024;
+  const std::string path = output_dir + "/metrics.jsonl";
+  if (!fs::is_regular_file(status_of(path))) return false;  // a pipe would hold us
+  std::ifstream rows(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = rows.tellg();
+  if (!rows || size <= 0) return false;
+  rows.seekg(std::max<std::streamoff>(0, size - kMaxRowBytes));
+  std::string last;
+  for (std::string line; std::getline(rows, line);) last.swap(line);
+  return is_end_row(last);
+}
 
 std::string resume_folder(const std::string& resume, const std::string& output_dir) {
   if (!output_dir.empty() || !is_path(resume)) return output_dir;

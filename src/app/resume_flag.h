@@ -23,4 +23,7 @@ namespace gradstep {
 [[nodiscard]] std::optional<FoundCheckpoint> checkpoint_to_resume(const std::string& resume,
                                                                   const std::string& output_dir);
 
+// Whether the folder holds the rows of a run that ended without an error. It had a checkpoint then.
+[[nodiscard]] bool has_ended(const std::string& output_dir);
+
 }  // namespace gradstep

@@ -81,22 +81,6 @@ double cores_of(const std::string& quota, const std::string& period) {
   return static_cast<double>(microseconds) / static_cast<double>(of);
 }
 
-// Cores by the tightest quota of version 2 (cpu.max: "200000 100000") or 1 (cpu.cfs_quota_us); infinity
-// without one.
-double quota_cores(const std::string& root, const std::string& membership) {
-  double cores = std::numeric_limits<double>::infinity();
-  for (const std::string& folder : folders_down(root, group_of(membership, ""))) {
-    std::string period;
-    const std::string quota = first_word(folder + "/cpu.max", &period);
-    cores = std::min(cores, cores_of(quota, period));
-  }
-  for (const std::string& folder : folders_down(root + "/cpu", group_of(membership, "cpu"))) {
-    cores = std::min(
-        cores, cores_of(first_word(folder + "/cpu.cfs_quota_us"), first_word(folder + "/cpu.cfs_period_us")));
-  }
-  return cores;
-}
-
 // `reclaimable`: the key in memory.stat of the cached files that the kernel drops when it needs their memory.
 int64_t bytes_left(const std::string& folder, const char* limit_name, const char* used_name,
                    const char* reclaimable) {
@@ -120,18 +104,20 @@ int64_t cgroup_free_bytes(const std::string& root, const std::string& membership
   return bytes;
 }
 
-// Of the affinity mask, which may be longer than cpu_set_t on the largest machines.
-double num_cores_by_affinity() {
-  for (size_t num_cpus = CPU_SETSIZE; num_cpus <= size_t{1} << 20; num_cpus *= 2) {
-    cpu_set_t* mask = CPU_ALLOC(num_cpus);
-    if (mask == nullptr) break;
-    const size_t size = CPU_ALLOC_SIZE(num_cpus);
-    const bool fits = sched_getaffinity(0, size, mask) == 0;
-    const int count = fits ? CPU_COUNT_S(size, mask) : 0;
-    CPU_FREE(mask);
-    if (fits) return count;
-  }
-  return 1;
+// The tightest limit itself; kNoLimit without one.
+int64_t cgroup_limit_bytes(const std::string& root, const std::string& membership) {
+  int64_t bytes = kNoLimit;
+  for (const std::string& folder : folders_down(root, group_of(membership, "")))
+    bytes = std::min(bytes, number_or(first_word(folder + "/memory.max"), kNoLimit));
+  for (const std::string& folder : folders_down(root + "/memory", group_of(membership, "memory")))
+    bytes = std::min(bytes, number_or(first_word(folder + "/memory.limit_in_bytes"), kNoLimit));
+  return bytes;
+}
+
+// Of the machine, by a line of /proc/meminfo; kNoLimit if it has none.
+int64_t machine_bytes(const char* key) {
+  const int64_t kilobytes = number_or(field("/proc/meminfo", key), 0);
+  return kilobytes > 0 ? kilobytes * 1024 : kNoLimit;
 }
 
 // When the process was started, in seconds of the kernel's clock; negative when it cannot be read.
@@ -151,8 +137,51 @@ double process_start() {
 
 }  // namespace
 
+// The mask may be longer than cpu_set_t on the largest machines.
+int64_t num_affinity_cores() {
+  for (size_t num_cpus = CPU_SETSIZE; num_cpus <= size_t{1} << 20; num_cpus *= 2) {
+    cpu_set_t* mask = CPU_ALLOC(num_cpus);
+    if (mask == nullptr) break;
+    const size_t size = CPU_ALLOC_SIZE(num_cpus);
+    const bool fits = sched_getaffinity(0, size, mask) == 0;
+    const int count = fits ? CPU_COUNT_S(size, mask) : 0;
+    CPU_FREE(mask);
+    if (fits) return std::max(count, 1);
+  }
+  return 1;
+}
+
+// Version 2 has cpu.max ("200000 100000"), version 1 cpu.cfs_quota_us.
+double cgroup_quota_cores(const std::string& cgroup_root, const std::string& membership) {
+  double cores = std::numeric_limits<double>::infinity();
+  for (const std::string& folder : folders_down(cgroup_root, group_of(membership, ""))) {
+    std::string period;
+    const std::string quota = first_word(folder + "/cpu.max", &period);
+    cores = std::min(cores, cores_of(quota, period));
+  }
+  for (const std::string& folder : folders_down(cgroup_root + "/cpu", group_of(membership, "cpu"))) {
+    cores = std::min(
+        cores, cores_of(first_word(folder + "/cpu.cfs_quota_us"), first_word(folder + "/cpu.cfs_period_us")));
+  }
+  return cores;
+}
+
+Throttling cgroup_throttling(const std::string& cgroup_root, const std::string& membership) {
+  std::vector<std::string> folders = folders_down(cgroup_root, group_of(membership, ""));
+  for (std::string& folder : folders_down(cgroup_root + "/cpu", group_of(membership, "cpu")))
+    folders.push_back(std::move(folder));
+  Throttling most;
+  for (const std::string& folder : folders) {
+    const int64_t throttled = number_or(field(folder + "/cpu.stat", "nr_throttled "), 0);
+    if (throttled >= most.throttled)
+      most = {.periods = number_or(field(folder + "/cpu.stat", "nr_periods "), 0), .throttled = throttled};
+  }
+  return most;
+}
+
 int64_t num_usable_cores(const std::string& cgroup_root, const std::string& membership) {
-  const double cores = std::min(num_cores_by_affinity(), std::ceil(quota_cores(cgroup_root, membership)));
+  const double cores = std::min(static_cast<double>(num_affinity_cores()),
+                                std::ceil(cgroup_quota_cores(cgroup_root, membership)));
   return std::max<int64_t>(1, static_cast<int64_t>(cores));
 }
 
@@ -195,10 +224,15 @@ int64_t resident_bytes() {
 }
 
 std::optional<int64_t> free_memory_bytes(const std::string& cgroup_root, const std::string& membership) {
-  const int64_t kilobytes = number_or(field("/proc/meminfo", "MemAvailable"), 0);
-  const int64_t machine = kilobytes > 0 ? kilobytes * 1024 : kNoLimit;
-  const int64_t bytes = std::min(machine, cgroup_free_bytes(cgroup_root, membership));
+  const int64_t bytes = std::min(machine_bytes("MemAvailable"), cgroup_free_bytes(cgroup_root, membership));
   return bytes == kNoLimit ? std::nullopt : std::optional(bytes);
+}
+
+std::optional<MemoryTotal> total_memory(const std::string& cgroup_root, const std::string& membership) {
+  const int64_t machine = machine_bytes("MemTotal");
+  const int64_t group = cgroup_limit_bytes(cgroup_root, membership);
+  const MemoryTotal total{.bytes = std::min(machine, group), .of_cgroup = group < machine};
+  return total.bytes == kNoLimit ? std::nullopt : std::optional(total);
 }
 
 std::string processor_name() {

@@ -32,6 +32,21 @@ struct CpuPressure {
 [[nodiscard]] CpuPressure cpu_pressure(const std::string& cgroup_root = "/sys/fs/cgroup",
                                        const std::string& membership = "/proc/self/cgroup");
 
+// What num_usable_cores() is made of: the cores of the affinity mask, at least 1, and those of the tightest
+// quota of the process's cgroups; infinity without one.
+[[nodiscard]] int64_t num_affinity_cores();
+[[nodiscard]] double cgroup_quota_cores(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                        const std::string& membership = "/proc/self/cgroup");
+
+// How often a quota made the processes of a cgroup wait, since the group exists.
+struct Throttling {
+  int64_t periods = 0;    // in which they wanted to run
+  int64_t throttled = 0;  // in which they had to wait
+};
+// Of the process's group, or the one above it, that waits most; zeros if there is no quota.
+[[nodiscard]] Throttling cgroup_throttling(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                           const std::string& membership = "/proc/self/cgroup");
+
 // Bytes of memory this process holds (resident set); 0 when it cannot be read.
 [[nodiscard]] int64_t resident_bytes();
 
@@ -39,6 +54,15 @@ struct CpuPressure {
 // neither is known (no /proc).
 [[nodiscard]] std::optional<int64_t> free_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
                                                        const std::string& membership = "/proc/self/cgroup");
+
+// The most that this process may take: of the machine, or of its cgroup if that has less.
+struct MemoryTotal {
+  int64_t bytes = 0;
+  bool of_cgroup = false;
+};
+// Nothing if neither is known.
+[[nodiscard]] std::optional<MemoryTotal> total_memory(const std::string& cgroup_root = "/sys/fs/cgroup",
+                                                      const std::string& membership = "/proc/self/cgroup");
 
 // The name of this machine in the network; "localhost" if it has none.
 [[nodiscard]] std::string host_name();

@@ -10,6 +10,7 @@ constexpr char kCheckpoints[] = "Checkpoints";
 constexpr char kProof[] = "Proof";
 constexpr char kEval[] = "Evaluation";
 constexpr char kReplay[] = "Replay";
+constexpr char kDoctor[] = "Checks";
 
 std::vector<Flag<EvalOptions>> make_eval_flags() {
   const auto known_precision = [](const std::string& text) {
@@ -158,6 +159,16 @@ const std::vector<Flag<VerifyResumeOptions>>& verify_resume_flags() {
                 &VerifyResumeOptions::output_dir),
       switch_flag({.key = "quiet", .group = kProof, .short_name = 'q', .help = "Print the last line only."},
                   &VerifyResumeOptions::quiet),
+  };
+  return flags;
+}
+
+const std::vector<Flag<DoctorOptions>>& doctor_flags() {
+  static const std::vector<Flag<DoctorOptions>> flags{
+      switch_flag({.key = "json", .group = kDoctor, .help = "Print one JSON object instead of lines."},
+                  &DoctorOptions::json),
+      switch_flag({.key = "quiet", .group = kDoctor, .short_name = 'q', .help = "Print the last line only."},
+                  &DoctorOptions::quiet),
   };
   return flags;
 }

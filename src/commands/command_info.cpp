@@ -124,6 +124,16 @@ std::vector<CommandInfo> make_commands() {
        .flags = {},
        .examples = {"gradstep env"},
        .run = command_env},
+      {.name = "doctor",
+       .summary =
+           "Check this machine and the folder of a run, one line each with what to do; exit code 0 only when "
+           "all is well, 1 if there are only warnings, else that of the first problem.",
+       .positional = "[RUN]",
+       .positional_help = "The output folder of a run, which may be going on. Nothing in it is changed. "
+                          "Without it the machine and the current folder are checked.",
+       .flags = infos(doctor_flags()),
+       .examples = {"gradstep doctor", "gradstep doctor runs/first", "gradstep doctor runs/first --json"},
+       .run = command_doctor},
   };
   for (const ExtraCommand& extra : program().extra) {
     const auto place = std::ranges::find(all, extra.before, &CommandInfo::name);
@@ -136,7 +146,9 @@ std::vector<CommandInfo> make_commands() {
 }  // namespace
 
 std::vector<std::string> positional_names(const CommandInfo& command) {
-  std::istringstream words(command.positional);
+  std::string names = command.positional;
+  std::erase_if(names, [](char c) { return c == '[' || c == ']'; });  // of an optional one
+  std::istringstream words(names);
   return {std::istream_iterator<std::string>(words), {}};
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/program.h"
 #include "commands/ckpt_command.h"
+#include "commands/doctor_command.h"
 #include "commands/eval_command.h"
 #include "commands/replay_command.h"
 #include "commands/verify_resume_command.h"
@@ -13,7 +14,7 @@
 
 namespace gradstep {
 
-// "PATH FILE" -> {"PATH", "FILE"}
+// "PATH FILE" -> {"PATH", "FILE"}; "[RUN]", which may be left out -> {"RUN"}
 [[nodiscard]] std::vector<std::string> positional_names(const CommandInfo& command);
 
 // All of the program's, in the order of the help.
@@ -27,5 +28,6 @@ namespace gradstep {
 [[nodiscard]] const std::vector<Flag<CkptVerifyOptions>>& ckpt_verify_flags();
 [[nodiscard]] const std::vector<Flag<CkptExportOptions>>& ckpt_export_flags();
 [[nodiscard]] const std::vector<Flag<VerifyResumeOptions>>& verify_resume_flags();
+[[nodiscard]] const std::vector<Flag<DoctorOptions>>& doctor_flags();
 
 }  // namespace gradstep

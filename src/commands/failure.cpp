@@ -15,15 +15,6 @@
 namespace gradstep {
 namespace {
 
-// Texts of the user, such as paths, may hold control characters, which would cut our own line or colour it,
-// and bytes that are not UTF-8.
-std::string printable(const std::string& raw) {
-  std::string text = to_utf8(raw);
-  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  constexpr size_t kMostBytes = 8192;  // two of the longest paths
-  return shortened(text, kMostBytes);
-}
-
 constexpr const char* kOutOfMemoryText =
     "out of memory; free some, raise --memory-limit, lower --batch-size (and raise --grad-accum-steps to "
     "keep the update as it is), or take smaller data or a smaller model";
@@ -61,6 +52,15 @@ std::string line_of(const std::exception_ptr& exception, ExitCode code) {
 }
 
 }  // namespace
+
+// Texts of the user, such as paths, may hold anything. Control characters would cut our own line or colour
+// it.
+std::string printable(const std::string& raw) {
+  std::string text = to_utf8(raw);
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  constexpr size_t kMostBytes = 8192;  // two of the longest paths
+  return shortened(text, kMostBytes);
+}
 
 Failure describe_failure(const std::exception_ptr& exception) {
   const ExitCode code = exit_code_of(exception);

@@ -15,4 +15,8 @@ struct Failure {
 // backtrace.
 [[nodiscard]] Failure describe_failure(const std::exception_ptr& exception);
 
+// A text for one line of the terminal: control characters become '?', bytes that are not UTF-8 are replaced,
+// and what is very long is shortened.
+[[nodiscard]] std::string printable(const std::string& raw);
+
 }  // namespace gradstep

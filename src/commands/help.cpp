@@ -15,7 +15,9 @@ struct ExitCodeLine {
 };
 constexpr ExitCodeLine kExitCodes[] = {
     {"0", "done, or ended as asked by --max-time or --stop-after, checkpoint and model saved"},
-    {"1", "unexpected error, a fault of the program; ckpt diff, verify-resume, replay: something differs"},
+    {"1",
+     "unexpected error, a fault of the program; ckpt diff, verify-resume, replay: something differs; doctor: "
+     "warnings alone"},
     {"2", "a flag, the config file or the output folder cannot be used"},
     {"3",
      "numbers went wrong: too many updates in a row were not finite, weights are not finite, or a policy "

@@ -11,6 +11,7 @@
 #include "commands/env_command.h"
 #include "commands/terminal.h"
 #include "commands/train_command.h"
+#include "gradstep/base/error.h"
 #include "gradstep/base/stop.h"
 
 namespace gradstep {
@@ -94,6 +95,17 @@ int command_verify_resume(const Arguments& arguments, bool quiet) {
   options.train_flags = arguments.rest;
   options.quiet = options.quiet || quiet;
   return run_verify_resume(options, stop_of_process());
+}
+
+int command_doctor(const Arguments& arguments, bool quiet) {
+  DoctorOptions options = options_from(arguments, doctor_flags());
+  if (!arguments.positionals.empty()) {
+    options.run = arguments.positionals.front();
+    if (options.run.empty())
+      throw ConfigError("doctor: RUN is empty; give the output folder of a run, or nothing");
+  }
+  options.quiet = options.quiet || quiet;
+  return run_doctor(options);
 }
 
 int command_env(const Arguments& /*arguments*/, bool /*quiet*/) { return run_env(); }

@@ -14,6 +14,7 @@ int command_ckpt_verify(const Arguments& arguments, bool quiet);
 int command_ckpt_diff(const Arguments& arguments, bool quiet);
 int command_ckpt_export(const Arguments& arguments, bool quiet);
 int command_verify_resume(const Arguments& arguments, bool quiet);
+int command_doctor(const Arguments& arguments, bool quiet);
 int command_env(const Arguments& arguments, bool quiet);
 
 }  // namespace gradstep

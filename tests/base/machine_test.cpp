@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -169,6 +170,40 @@ TEST_F(Cgroup, R55_ThrottledTimeOfBothVersions) {
 TEST(Machine, R55_ThreadsThatWantACoreAreSeen) {
   EXPECT_GE(cpu_pressure().num_runnable, 1);
   EXPECT_GE(cpu_pressure().preemptions, 0);
+}
+
+TEST_F(Cgroup, TheLimitItself) {
+  const auto total = [&] { return total_memory(dir_.path(), dir_.file("membership")).value(); };
+  const int64_t machine = total().bytes;
+  EXPECT_GE(machine, memory());
+  EXPECT_FALSE(total().of_cgroup);
+  belong("0::/job\n4:memory:/old\n");
+  put("job/memory.max", "50000000\n");
+  EXPECT_EQ(total().bytes, 50'000'000);
+  EXPECT_TRUE(total().of_cgroup);
+  put("memory/old/memory.limit_in_bytes", "40000000\n");
+  EXPECT_EQ(total().bytes, 40'000'000);
+  put("job/memory.max", "max\n");
+  put("memory/old/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(total().bytes, machine);
+  EXPECT_FALSE(total().of_cgroup);
+}
+
+TEST_F(Cgroup, TheQuotaItselfAndHowOftenItHeldBack) {
+  const auto quota = [&] { return cgroup_quota_cores(dir_.path(), dir_.file("membership")); };
+  const auto throttling = [&] { return cgroup_throttling(dir_.path(), dir_.file("membership")); };
+  EXPECT_TRUE(std::isinf(quota()));
+  EXPECT_EQ(throttling().periods, 0);
+  belong("0::/job\n4:cpu,cpuacct:/old\n");
+  put("job/cpu.max", "150000 100000\n");
+  EXPECT_EQ(quota(), 1.5);
+  put("cpu.stat", "usage_usec 1\nnr_periods 9\nnr_throttled 1\nthrottled_usec 5\n");
+  put("job/cpu.stat", "nr_periods 50\nnr_throttled 20\n");
+  EXPECT_EQ(throttling().periods, 50);
+  EXPECT_EQ(throttling().throttled, 20);
+  put("cpu/old/cpu.stat", "nr_periods 70\nnr_throttled 30\nthrottled_time 1\n");
+  EXPECT_EQ(throttling().periods, 70);
+  EXPECT_EQ(throttling().throttled, 30);
 }
 
 TEST(Machine, ResidentMemoryFollowsWhatIsTouched) {
