@@ -71,7 +71,7 @@ TEST(TensorDataset, R50_TargetsThatAreNoClassesAreOneLine) {
 }
 
 TEST(Loader, R50_ALoaderWithoutDataIsRefused) {
-  EXPECT_THAT(message_of<ConfigError>([] { Loader(nullptr, Sampler(4, 2, uint64_t{0})); }),
+  EXPECT_THAT(message_of<ConfigError>([] { Loader(nullptr, Sampler(4, 2, uint64_t{0}), {}); }),
               HasSubstr("data"));
 }
 
