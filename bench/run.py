@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+import neighbours
 import peers
 import report
 
@@ -41,6 +42,9 @@ def parse_arguments():
     parser.add_argument("--peers", help="names with commas between; all but python_compiled otherwise")
     parser.add_argument("--cases", help='names with commas between, such as "32x4 fp32,128x1 bf16"; all otherwise')
     parser.add_argument("--compile", action="store_true", help="measure torch.compile too")
+    parser.add_argument(
+        "--neighbours", metavar="COUNTS", help='measure beside so many busy loops only, such as "0,1,2"; prints a table'
+    )
     parser.add_argument("--saves", type=pathlib.Path, metavar="RESULT", help="measure saves only, into this result")
     parser.add_argument(
         "--save-dir", type=pathlib.Path, help="folder on the disk to save to; the temporary one otherwise"
@@ -49,7 +53,7 @@ def parse_arguments():
     parser.add_argument("--table", type=pathlib.Path, help="file for the Markdown table")
     arguments = parser.parse_args()
     arguments.quick = os.environ.get("BENCH_QUICK", "0") not in ("", "0")
-    if not (arguments.quick or arguments.peers or arguments.cases or arguments.saves):
+    if not (arguments.quick or arguments.peers or arguments.cases or arguments.saves or arguments.neighbours):
         arguments.results = arguments.results or ROOT / "bench" / "results"
         arguments.table = arguments.table or ROOT / "docs" / "performance_table.md"
     if arguments.rounds < 3 and not arguments.quick:
@@ -226,6 +230,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gradstep-bench-") as folder:
         data_dir = pathlib.Path(folder)
         unpack(arguments.data_dir, data_dir)
+        if arguments.neighbours:
+            counts = [int(count) for count in arguments.neighbours.split(",")]
+            effort, rounds = (QUICK, 1) if arguments.quick else (LOOK, arguments.rounds)
+            rates = neighbours.measure(jobs, about["cores"], counts, rounds, effort, data_dir, say)
+            print(neighbours.table(rates, counts))
+            return
         options = best_options(jobs, data_dir, arguments.quick)
         rates = measure_rounds(jobs, options, arguments, data_dir)
     with_gradstep = any(peer.name == "gradstep" for _, peer in jobs)

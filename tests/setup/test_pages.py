@@ -126,7 +126,13 @@ class Pages(unittest.TestCase):
     def test_each_test_that_a_page_names_is_there(self):
         text = "".join(path.read_text() for path in (SOURCE / "tests").rglob("*_test.cpp"))
         tests = set(re.findall(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", text, re.MULTILINE))
-        for page in ("docs/design.md", "docs/numerics.md", "docs/checkpoint_format.md", "docs/performance.md", "docs/promises.md"):
+        for page in (
+            "docs/design.md",
+            "docs/numerics.md",
+            "docs/checkpoint_format.md",
+            "docs/performance.md",
+            "docs/promises.md",
+        ):
             # In italics, with lines broken anywhere: *Suite.Case, Suite.Case*.
             named = re.findall(r"(?:\*|, *\n? *)([A-Z]\w+)\.([A-Z]\w+)(?=[,*])", (SOURCE / page).read_text())
             self.assertEqual([".".join(name) for name in named if name not in tests], [], page)
