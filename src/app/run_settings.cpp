@@ -306,7 +306,8 @@ std::map<std::string, std::string> RunSettings::rebuilding() const {
     const std::string& key = known.info().key;
     const Owned* const owned = chosen(known);
     const bool of_numbers = key == "val_fraction" || key == "seed" || key == "deterministic";
-    if (owned != nullptr && (owned->of_recipe() || of_numbers)) texts[key] = to_utf8(recorded_text(owned->flag));
+    if (owned != nullptr && (owned->of_recipe() || of_numbers))
+      texts[key] = to_utf8(recorded_text(owned->flag));
   }
   return texts;
 }

@@ -5,10 +5,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-
-#include <algorithm>
 
 namespace gradstep {
 

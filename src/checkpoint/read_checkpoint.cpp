@@ -35,7 +35,8 @@ std::string in(const std::string& folder, const std::string& name) { return fold
 // The manifest, once all files are there in their length.
 std::vector<ManifestFile> check_sizes(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(status_of(path))) throw CheckpointError(path + ": no such checkpoint; give another path");
+  if (!fs::is_directory(status_of(path)))
+    throw CheckpointError(path + ": no such checkpoint; give another path");
   if (!fs::exists(status_of(in(path, kManifestName)))) {
     throw CheckpointError(in(path, kManifestName) + ": missing" + kCure);
   }
@@ -63,7 +64,8 @@ void check_hash(const std::string& path, const ManifestFile& file) {
   try {
     found = xxh3_file(in(path, file.name));
   } catch (const std::system_error& error) {
-    if (error.code() == std::errc::no_such_file_or_directory) throw CheckpointError(in(path, file.name) + ": missing" + kCure);
+    if (error.code() == std::errc::no_such_file_or_directory)
+      throw CheckpointError(in(path, file.name) + ": missing" + kCure);
     throw AccessError(std::string(error.what()) + "; check the disk");
   }
   if (found == file.xxh3) return;

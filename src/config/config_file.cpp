@@ -124,7 +124,8 @@ std::string canonical_key(std::string key, const std::vector<FlagInfo>& flags, c
     known.insert(known.end(), flag.aliases.begin(), flag.aliases.end());
   }
   const std::string hint = did_you_mean(key, known);
-  throw ConfigError(where + ": unknown key " + shortened(key) + (hint.empty() ? "; train --help lists the keys" : hint));
+  throw ConfigError(where + ": unknown key " + shortened(key) +
+                    (hint.empty() ? "; train --help lists the keys" : hint));
 }
 
 }  // namespace
@@ -153,7 +154,8 @@ std::vector<GivenSetting> read_config_file(const std::string& path, const std::v
     }
     if (text->find('\0') != std::string::npos)
       throw ConfigError(where + ": " + given + " holds a NUL character, which no setting may have");
-    if (text->empty()) throw ConfigError(where + ": " + given + " is empty; give it a value, or leave it out");
+    if (text->empty())
+      throw ConfigError(where + ": " + given + " is empty; give it a value, or leave it out");
     for (const GivenSetting& earlier : settings) {
       if (earlier.key == key)
         throw ConfigError(where + ": " + given + " is given twice; see " + earlier.where);

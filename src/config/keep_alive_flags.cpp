@@ -87,15 +87,15 @@ void add_trouble_flags(TrainFlags& flags) {
 }
 
 void add_checkpoint_flags(TrainFlags& flags) {
-  flags.push_back(path_flag(
-      {.key = "resume",
-       .on_resume = OnResume::kNotCompared,
-       .group = kCheckpoints,
-       .metavar = "WHAT",
-       .help = "Go on from a checkpoint: auto (the newest one in --output-dir, or a new run if "
-               "it has none), none, or the path of a checkpoint or of a run.",
-       .of_one_start = true},
-      &RunConfig::resume));
+  flags.push_back(
+      path_flag({.key = "resume",
+                 .on_resume = OnResume::kNotCompared,
+                 .group = kCheckpoints,
+                 .metavar = "WHAT",
+                 .help = "Go on from a checkpoint: auto (the newest one in --output-dir, or a new run if "
+                         "it has none), none, or the path of a checkpoint or of a run.",
+                 .of_one_start = true},
+                &RunConfig::resume));
   flags.push_back(
       switch_flag({.key = "accept_drift",
                    .on_resume = OnResume::kNotCompared,

@@ -20,7 +20,8 @@ std::string home_of(const std::string& user) {
 }
 
 bool is_variable(const std::string& name) {
-  return name.size() > 1 && name[0] == '$' && (name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0);
+  return name.size() > 1 && name[0] == '$' &&
+         (name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0);
 }
 
 }  // namespace

@@ -34,7 +34,9 @@ void check_batch(const RunConfig& config) {
 
 void check_spikes(const RunConfig& config) {
   if (config.on_spike != OnTrouble::kOff && config.spike_zscore == 0)
-    reject("--spike-zscore 0: finds no spike, which --on-spike asks for; give a number above 0, or --on-spike off");
+    reject(
+        "--spike-zscore 0: finds no spike, which --on-spike asks for; give a number above 0, or --on-spike "
+        "off");
 }
 
 void check_resume(const RunConfig& config) {

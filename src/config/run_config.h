@@ -44,11 +44,11 @@ struct RunConfig {
   double momentum = 0.9;
   bool nesterov = false;
   bool decay_all = false;
-  std::string param_groups = "none";  // none, or as parse_param_groups reads it
-  std::string sched = "cosine";  // cosine, linear, constant
+  std::string param_groups = "none";      // none, or as parse_param_groups reads it
+  std::string sched = "cosine";           // cosine, linear, constant
   std::optional<int64_t> warmup_steps{};  // updates; none: chosen by the length
-  double clip_grad = 0;          // 0: off
-  double ema = 0;                // decay of the moving average of the parameters; 0: off
+  double clip_grad = 0;                   // 0: off
+  double ema = 0;                         // decay of the moving average of the parameters; 0: off
   // Numbers that go wrong
   OnTrouble on_nonfinite = OnTrouble::kSkip;  // never kOff
   OnTrouble on_spike = OnTrouble::kOff;

@@ -53,7 +53,8 @@ std::vector<unsigned char> read_records(const std::string& path) {
   const uint64_t size = reader.file_size();
   if (size == 0) fail(path, 0, "records of 3073 bytes", "an empty file");
   if (size % kRecordBytes != 0) {
-    if (const std::string kind = file_kind_at(path); !kind.empty()) fail(path, 0, "records of 3073 bytes", kind);
+    if (const std::string kind = file_kind_at(path); !kind.empty())
+      fail(path, 0, "records of 3073 bytes", kind);
     fail(path, size - size % kRecordBytes, "a record of 3073 bytes",
          std::to_string(size % kRecordBytes) + " bytes");
   }

@@ -72,7 +72,8 @@ class IdxFile {
     if (magic != wanted) {
       const std::string kind = file_kind_at(path_);
       const bool says_more = !kind.empty() && !reader_.is_gzip();
-      fail(0, "magic number " + describe_magic(wanted), describe_magic(magic) + (says_more ? ", " + kind : ""));
+      fail(0, "magic number " + describe_magic(wanted),
+           describe_magic(magic) + (says_more ? ", " + kind : ""));
     }
     if (found < header_size()) fail(4, num_bytes(4 * num_dims_) + " of dimensions", num_bytes(found - 4));
     std::vector<int64_t> shape;

@@ -59,8 +59,10 @@ std::string content_of(const std::string& folder) {
   if (names.empty()) return ", it is empty";
   std::ranges::sort(names);
   std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kMostShown); ++i) text += (i == 0 ? ", but " : ", ") + names[i];
-  return names.size() <= kMostShown ? text : text + " and " + std::to_string(names.size() - kMostShown) + " more";
+  for (size_t i = 0; i < std::min(names.size(), kMostShown); ++i)
+    text += (i == 0 ? ", but " : ", ") + names[i];
+  return names.size() <= kMostShown ? text
+                                    : text + " and " + std::to_string(names.size() - kMostShown) + " more";
 }
 
 }  // namespace
@@ -96,9 +98,11 @@ DataError missing_data(const std::string& name, const std::string& data_dir, con
   std::error_code ignored;
   if (!fs::is_directory(data_dir, ignored)) {
     const bool is_file = fs::exists(data_dir, ignored);
-    return DataError("data set " + name + ": " + (is_file ? data_dir + " is no folder" : "there is no folder " + data_dir) + "; " + cure);
+    return DataError("data set " + name + ": " +
+                     (is_file ? data_dir + " is no folder" : "there is no folder " + data_dir) + "; " + cure);
   }
-  return DataError("data set " + name + ": folder " + data_dir + " has no file " + file + content_of(data_dir) + "; " + cure);
+  return DataError("data set " + name + ": folder " + data_dir + " has no file " + file +
+                   content_of(data_dir) + "; " + cure);
 }
 
 std::shared_ptr<const Dataset> load_dataset(const std::string& name, const std::string& data_dir,

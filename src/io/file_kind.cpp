@@ -19,18 +19,23 @@ constexpr std::array kKinds{
     Kind{"PK\x03\x04", "a zip archive, as torch.save writes"},
     Kind{"\x80\x02", "a Python pickle, as older torch.save writes"},
     Kind{"\x1f\x8b", "gzip data"},
-    Kind{"\xfd" "7zXZ", "xz data"},
+    Kind{"\xfd"
+         "7zXZ",
+         "xz data"},
     Kind{"\x28\xb5\x2f\xfd", "zstd data"},
     Kind{"\x93NUMPY", "a NumPy array"},
     Kind{"\x89PNG", "a PNG picture"},
     Kind{"\xff\xd8\xff", "a JPEG picture"},
-    Kind{"\x7f" "ELF", "a program"},
+    Kind{"\x7f"
+         "ELF",
+         "a program"},
     Kind{"GGUF", "a GGUF model"},
     Kind{"{", "JSON text"}};
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
 
@@ -45,7 +50,9 @@ std::string file_kind(std::string_view head) {
   const std::string text = lower(head.substr(first, 16));
   if (text.starts_with("<!doctype html") || text.starts_with("<html")) return "an HTML page";
   if (text.starts_with("<?xml")) return "an XML page";
-  const auto is_text = [](unsigned char c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t'; };
+  const auto is_text = [](unsigned char c) {
+    return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t';
+  };
   return std::ranges::all_of(head, is_text) ? "a text file" : "";
 }
 

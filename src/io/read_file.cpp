@@ -16,9 +16,11 @@ namespace gradstep {
 std::filesystem::file_status status_of(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  const bool is_known = status.type() != std::filesystem::file_type::none && status.type() != std::filesystem::file_type::unknown;
+  const bool is_known = status.type() != std::filesystem::file_type::none &&
+                        status.type() != std::filesystem::file_type::unknown;
   if (is_known) return status;
-  throw AccessError("cannot look at " + path.string() + ": " + error.message() + "; check its rights and its disk");
+  throw AccessError("cannot look at " + path.string() + ": " + error.message() +
+                    "; check its rights and its disk");
 }
 
 ReadFile::ReadFile(const std::string& path)

@@ -51,8 +51,8 @@ std::string shown(const std::string& name) {
   return text + (name.size() > 60 ? "...\"" : "\"");
 }
 
-// Accepts {"__metadata__": {text: text} or null, name: {"dtype": text, "shape": [n], "data_offsets": [begin, end]}}
-// and nothing else. The state after an error is never used: the handlers throw.
+// Accepts {"__metadata__": {text: text} or null, name: {"dtype": text, "shape": [n], "data_offsets": [begin,
+// end]}} and nothing else. The state after an error is never used: the handlers throw.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}

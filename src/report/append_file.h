@@ -21,10 +21,10 @@ class AppendFile {
   [[nodiscard]] int64_t size() const;
   // Throws if the file was removed, or has fewer than `bytes` bytes: what is appended would be lost unseen.
   void require_whole(int64_t bytes) const;
-  // Looks whether the path still leads to this file, and the file has the `expected` bytes. If another process
-  // removed, renamed or replaced it, writes all of it anew to the path; what stands there is moved aside first.
-  // If it was cut short, goes on with the whole lines that are left. Returns one line that says so; empty: all
-  // is as it was. Throws if the folder was moved.
+  // Looks whether the path still leads to this file, and the file has the `expected` bytes. If another
+  // process removed, renamed or replaced it, writes all of it anew to the path; what stands there is moved
+  // aside first. If it was cut short, goes on with the whole lines that are left. Returns one line that says
+  // so; empty: all is as it was. Throws if the folder was moved.
   [[nodiscard]] std::string mend(int64_t expected);
   // The bytes from `begin` on; empty if the file is not longer than that.
   [[nodiscard]] std::string text_from(int64_t begin) const;

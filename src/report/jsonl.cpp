@@ -220,10 +220,10 @@ class JsonlSink::Impl {
   }
 
   AppendFile file_;
-  const std::string name_;              // without its folder
-  int64_t expected_ = file_.size();     // bytes in the file, unless somebody else changes it
+  const std::string name_;           // without its folder
+  int64_t expected_ = file_.size();  // bytes in the file, unless somebody else changes it
   std::vector<std::string> warnings_{};
-  std::string buffer_;      // whole lines
+  std::string buffer_;  // whole lines
   Clock::time_point last_row_{};
   Clock::time_point last_write_{};
 };

@@ -262,8 +262,7 @@ TEST(Console, OnlyARunThatCanGoOnSaysHow) {
     row.resumable = true;
     sink.end(row);
     const std::string shown = out.text();
-    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | start it again to go on\n"), !how.empty())
-        << shown;
+    EXPECT_EQ(shown.ends_with("runs/a/model.safetensors | start it again to go on\n"), !how.empty()) << shown;
     EXPECT_EQ(shown.starts_with("not finished: "), !how.empty()) << shown;
     EXPECT_THAT(shown, HasSubstr(how));
   }

@@ -174,7 +174,8 @@ TEST(Trainer, D12_ThePrecisionReallyUsedIsInPlanAndFile) {
     run.config.precision = precision;
     std::filesystem::remove_all(run.out.file("checkpoints"));
     Trainer trainer(run.job(), solo());
-    EXPECT_EQ(trainer.plan().precision, precision + (precision == "fp32" ? ", matrix products by torch" : ""));
+    EXPECT_EQ(trainer.plan().precision,
+              precision + (precision == "fp32" ? ", matrix products by torch" : ""));
     trainer.run(run.sink, run.stop, posix_file_system(), run.out.path());
     EXPECT_EQ(run.model().metadata.at("gradstep.precision"), precision);
     for (const auto& [name, tensor] : run.model().tensors)

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 torch::nn::Sequential noisy_model() {
   torch::manual_seed(0);
   return torch::nn::Sequential(torch::nn::Linear(3, 8), torch::nn::BatchNorm1d(8), torch::nn::Dropout(0.5),
-          torch::nn::Linear(8, 4));
+                               torch::nn::Linear(8, 4));
 }
 
 EngineOptions options() {

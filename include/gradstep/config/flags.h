@@ -66,8 +66,8 @@ class Flags {
     Entry& group(std::string heading);
     /// Another key for the same value.
     Entry& alias(std::string key);
-    /// For texts: the text is the path of a file or folder. A ~ at its start is the home folder, also where no
-    /// shell replaces it. A part that begins with $ is refused, unless a file of that name is there.
+    /// For texts: the text is the path of a file or folder. A ~ at its start is the home folder, also where
+    /// no shell replaces it. A part that begins with $ is refused, unless a file of that name is there.
     Entry& path();
     /// What the help calls the value: "FILE".
     Entry& metavar(std::string name);
