@@ -78,6 +78,12 @@ Task build_task(const RunSettings& settings, const DatasetSpec& spec, at::Device
   return task;
 }
 
+std::optional<int64_t> warmup_before(const TrainState* before) {
+  if (before == nullptr) return std::nullopt;
+  const auto found = before->settings.find("warmup_steps");
+  return found == before->settings.end() ? std::nullopt : parse_integer(found->second);
+}
+
 std::map<std::string, std::string> model_settings(const RunSettings& settings, const DatasetSpec& spec) {
   std::map<std::string, std::string> texts = settings.rebuilding();
   texts["input_shape"] = input_shape_text(spec.input_shape);
@@ -314,10 +320,13 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
                                 ": the averages hold much of the initial weights; lower it");
   if (!choice.warning.empty()) prepared.warnings.push_back(choice.warning);
   prepared.settled = {{"precision", to_string(choice.precision)}, {"matmul", to_string(choice.matmul)}};
-  if (speed.measured_threads) prepared.settled["threads"] = std::to_string(at::get_num_threads());
+  if (!speed.threads_reason.empty()) prepared.settled["threads"] = std::to_string(at::get_num_threads());
 
   job.engine = engine_options(config, total_updates);
   job.engine.precision = choice.precision;
+  // A warm-up that nobody asked for follows the length of the run; one that has begun stays.
+  if (const std::optional<int64_t> begun = warmup_before(before); begun && !config.warmup_steps)
+    job.engine.schedule.warmup_steps = *begun;
   job.num_workers = config.workers;
   job.eval = {.interval = config.eval_interval,
               .best_metric = config.best_metric,

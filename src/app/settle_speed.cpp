@@ -59,8 +59,10 @@ SettledSpeed settle_speed(const RunConfig& config, const Task& task, const Datas
                                     " before the first window; nothing was trained");
   };
   // With the largest micro-batch that fits into memory; the engine will halve down to it, too.
+  const int64_t most_threads = at::get_num_threads();
   for (;; micro_batch /= 2) {
     try {
+      use_threads(most_threads);
       const Batch batch = train.gather(at::arange(micro_batch), {.seed = config.seed, .training = true});
       if (settled.measured_threads) {
         const ThreadsChoice threads = choose_threads(task, batch, precision.value_or(Precision::kFp32),

@@ -196,9 +196,10 @@ int64_t num_default_threads() { return threads_of_environment().value_or(num_usa
 CpuPressure cpu_pressure(const std::string& cgroup_root, const std::string& membership) {
   CpuPressure pressure;
   std::error_code error;  // a thread may end meanwhile
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error))
+  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+       task.increment(error))
     pressure.preemptions +=
-        number_or(field(task.path().string() + "/status", "nonvoluntary_ctxt_switches"), 0);
+        number_or(field(task->path().string() + "/status", "nonvoluntary_ctxt_switches"), 0);
   // Each group counts its own quota, so the sum is what the process has lost at most.
   for (const std::string& folder : folders_down(cgroup_root, group_of(membership, "")))
     pressure.throttled_seconds +=

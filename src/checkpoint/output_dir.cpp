@@ -28,8 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// lock_text() where what cannot be read tells as little as nothing.
+std::string lock_text_if_readable(const std::string& dir) try {
+  return lock_text(dir);
+} catch (const AccessError&) {
+  return {};
+}
+
 std::string owner_of(const std::string& dir) {
-  const std::string text = lock_text(dir);
+  const std::string text = lock_text_if_readable(dir);
   return text.empty() ? "another process" : text.substr(0, text.find('\n'));
 }
 
@@ -117,7 +124,8 @@ void write_owner(int fd) {
   const std::string text = "pid " + std::to_string(getpid()) + " on " + host_name() + "\n" +
                            std::to_string(std::random_device()()) + "-" + std::to_string(std::time(nullptr)) +
                            "\n";
-  // Only a courtesy to the reader of an error message: a full disk shows up at the first file that matters.
+  // A full disk shows up at the first file that matters; until then the lock has no text, which is a text,
+  // too.
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) return;
 }
 
@@ -126,6 +134,8 @@ void write_owner(int fd) {
 std::string lock_text(const std::string& output_dir) try {
   constexpr uint64_t kMostBytes = 512;
   return read_text_file(output_dir + "/" + kLockName, kMostBytes);
+} catch (const AccessError&) {
+  throw;
 } catch (const CheckpointError&) {
   return {};
 }
@@ -162,7 +172,7 @@ OutputDir::OutputDir(std::string path, Use use) : path_(std::move(path)) {
 
 OutputDir::~OutputDir() {
   // Unless the folder was moved away, and the lock there is another's now.
-  if (lock_text(path_) == text_of(lock_fd_)) unlink(file(kLockName).c_str());
+  if (lock_text_if_readable(path_) == text_of(lock_fd_)) unlink(file(kLockName).c_str());
   if (created_) rmdir(path_.c_str());  // fails, as it should, unless the folder is empty
   close(lock_fd_);
 }

@@ -189,7 +189,10 @@ std::optional<FoundCheckpoint> newest_checkpoint(const std::string& output_dir) 
       } catch (const AccessError&) {
         throw;  // likewise what cannot be looked at
       } catch (const CheckpointError& error) {
-        vanished = !fs::exists(status_of(candidate.path));
+        // Its name is gone; a link that leads nowhere is broken.
+        std::error_code ignored;
+        vanished =
+            i < kMaxTries && fs::symlink_status(candidate.path, ignored).type() == fs::file_type::not_found;
         if (vanished) break;
         broken.emplace_back(error.what());
       }

@@ -79,14 +79,15 @@ void check_fit(const ModelInfo& info, const Source& source, const std::string& p
                     "); choose a data set of the same shape");
 }
 
-// Of other data another part is held out, and the model was trained on some of it.
-void check_samples(const ModelInfo& info, const Source& source, const RunConfig& config,
+// Of other data another part is held out, which may have samples that the model was trained on.
+void check_samples(const ModelInfo& info, const Source& source, const RunConfig& config, bool accepted,
                    const std::string& path) {
   if (info.eval_data.empty() || info.eval_data == to_utf8(source.data->fingerprint())) return;
-  if (config.val_fraction > 0)
-    throw DataError(path + ": the data are not those of its run, whose " + split_off_name(config) +
-                    " was held out; the part drawn now has samples that it was trained on: give the data of "
-                    "the run with --data-dir");
+  if (config.val_fraction > 0 && !accepted)
+    throw DataError(
+        path + ": the data are not those of its run, whose " + split_off_name(config) +
+        " was held out; the part drawn now may have samples that it was trained on: give the data "
+        "of the run with --data-dir, or --force to measure all the same");
   write_warning("the samples are not those that the run of " + path + " was evaluated on");
 }
 
@@ -191,7 +192,7 @@ void check_predictions_place(const EvalOptions& options) {
 }
 
 // A result that is no number is a failure, and its cause is named.
-void require_finite(const EvalResult& result, const NamedTensors& tensors, const std::string& path) {
+void require_numbers(const EvalResult& result, const NamedTensors& tensors, const std::string& path) {
   for (const auto& [name, tensor] : tensors) {
     if (has_nan(tensor))
       throw Diverged(path + ": tensor " + name + " holds NaN; evaluate an earlier checkpoint");
@@ -214,7 +215,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
   const at::Device device = configure_process(process_options(settings->config));
   const Source source = open_data(*settings);
   check_fit(file.info, source, path);
-  check_samples(file.info, source, settings->config, path);
+  check_samples(file.info, source, settings->config, options.force, path);
   const Precision precision =
       options.precision.empty() ? file.info.precision : parse_precision(options.precision);
   const Task task = build_task(path, file, *settings, source.data->spec());
@@ -247,7 +248,7 @@ int run_eval(const EvalOptions& options, StopToken& stop) {
     print_lines(result, source, precision, path, options.quiet);
   }
   flush_stdout();
-  require_finite(result, file.tensors, path);
+  require_numbers(result, file.tensors, path);
   return static_cast<int>(ExitCode::kOk);
 }
 

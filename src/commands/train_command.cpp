@@ -63,6 +63,7 @@ class WarningsOnStderr final : public Sink {
   void eval(const EvalRow& /*row*/) override {}
   void event(const EventRow& row) override {
     if (const auto* warning = std::get_if<Warning>(&row.event)) write_warning(warning->text);
+    if (const auto* slow = std::get_if<SlowedDown>(&row.event)) write_warning(slow->what);
   }
   void end(const RunEnd& /*row*/) override {}
 };

@@ -100,6 +100,8 @@ class Proof {
     }
     // "auto" may measure something else at another start, which would be a different run.
     settled_ = {"--precision", to_string(a.state.info.precision), "--matmul", to_string(a.state.info.matmul)};
+    if (const auto threads = a.state.settings.find("threads"); threads != a.state.settings.end())
+      settled_.insert(settled_.end(), {"--threads", threads->second});
     train_first_part();
     train("resumed", "resumed", {"--resume", "auto", "--stop-after", std::to_string(options_.more)});
     return compare(a, newest("resumed"));

@@ -27,7 +27,9 @@ std::vector<Drift> find_drift(const TrainState& before, const RunIdentity& now) 
   for (const Setting& setting : now.settings) {
     if (setting.on_resume == OnResume::kNotCompared) continue;
     const auto found = before.settings.find(setting.key);
-    const std::string& was = found == before.settings.end() ? setting.default_text : found->second;
+    // An empty text is no value: the first version wrote it where there was none.
+    const bool is_known = found != before.settings.end() && !found->second.empty();
+    const std::string& was = is_known ? found->second : setting.default_text;
     add_unless_equal(setting.key, was, setting.text, setting.on_resume, drifts);
   }
   for (const auto& [key, was] : before.settings) {

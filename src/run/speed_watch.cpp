@@ -2,6 +2,8 @@
 // Works on the times of the rows, so evaluations and saves do not count.
 #include "run/speed_watch.h"
 
+#include <algorithm>
+
 #include "report/format.h"
 
 namespace gradstep {
@@ -16,7 +18,7 @@ std::string percent(double share) { return fixed_text(100 * share, 0) + " %"; }
 }  // namespace
 
 std::optional<std::string> SpeedWatch::observe(const WindowRow& row) {
-  if (told_) return std::nullopt;
+  if (told_ || row.step.outcome == StepOutcome::kEmpty) return std::nullopt;
   seconds_ += row.time_data + row.time_step;
   data_seconds_ += row.time_data;
   samples_ += row.step.samples;
@@ -43,11 +45,15 @@ std::string SpeedWatch::cause(const CpuPressure& now) const {
   if (data_seconds_ > 0.5 * seconds_)
     return "it waits for data " + percent(data_seconds_ / seconds_) +
            " of the time; look at the disk, or give more `workers`";
-  const double throttled = now.throttled_seconds - before_.throttled_seconds;
+  // The kernel adds it up over cores.
+  const double throttled = std::min(
+      (now.throttled_seconds - before_.throttled_seconds) / static_cast<double>(num_cores_), seconds_);
   if (throttled > kMuch * seconds_)
     return "the CPU quota of its cgroup held it up " + percent(throttled / seconds_) +
            " of the time; give it a larger quota, or fewer `threads`";
-  const double preemptions = static_cast<double>(now.preemptions - before_.preemptions) / seconds_;
+  // A thread that ends takes its count with it.
+  const double preemptions =
+      static_cast<double>(std::max<int64_t>(now.preemptions - before_.preemptions, 0)) / seconds_;
   constexpr double kMany = 20;  // a second
   if (now.num_runnable > num_cores_ || preemptions > kMany)
     return "others want its cores: " + std::to_string(now.num_runnable) +

@@ -26,8 +26,8 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
   stop_ = &stop;
   if (!saver_ || output_dir_ != output_dir) prepare_output(file_system, output_dir);
   boxes_.emplace(file_system, output_dir, writes(), run_, *reporter_);
-  begin();
   try {
+    begin();
     while (!over()) {
       if (eval_due()) {
         evaluate_now();
@@ -175,8 +175,9 @@ void Trainer::Impl::consume(const Window& window) {
 GiveUp Trainer::Impl::give_up() const {
   constexpr double kUsualGrace = 30;  // of Kubernetes and Slurm
   const double given = setup_.job.save.grace_seconds;
-  const auto begin = RowClock::Clock::now();
-  return [this, grace = given > 0 ? given : kUsualGrace, begin](int64_t done, int64_t total) {
+  return [this, grace = given > 0 ? given : kUsualGrace, begin = RowClock::Clock::now()](
+             int64_t done, int64_t total) mutable {
+    if (done == 0) begin = RowClock::Clock::now();  // once more where memory ran out
     if (!stop_->requested()) return false;
     const double passed = std::chrono::duration<double>(RowClock::Clock::now() - begin).count();
     const double each =

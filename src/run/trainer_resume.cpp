@@ -98,7 +98,7 @@ void Trainer::Impl::follow_schedule(const TrainState& state, const std::vector<D
   before.total_steps = state.total_updates;
   const int64_t left = updates_left(setup_.length, run_.next, updates, setup_.sampler.windows_per_epoch());
   if (left == 0) return;
-  setup_.set_total_updates(updates + left);
+  setup_.set_total_updates(std::max(updates + left, before.warmup_steps));
   const bool has_own_length = setup_.job.engine.schedule.total_steps != 0 || before.function != nullptr;
   if (has_own_length || before.shape == LrShape::kConstant || updates + left == state.total_updates) return;
   warnings_.push_back("`resume`: the learning rate falls over " + thousands_text(updates + left) +
@@ -112,8 +112,6 @@ void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& o
   is_fork_ = of_rank_zero(resumed_ && !is_of_run(resumed_from_, output_dir));
   // What was read from this very folder need not be written there again.
   changed_ = !resumed_ || is_fork_;
-  // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && !output_dir.empty()) bring_best_along(file_system);
   together([&] {
     if ((!resumed_ || is_fork_) && writes() && !output_dir.empty() && !list_checkpoints(output_dir).empty())
       throw ConfigError(output_dir +
@@ -126,6 +124,8 @@ void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& o
     if (!changed_) saver_->note_saved(*resumed_);
     output_warnings_ = saver_->check();
   });
+  // The files of the best evaluation are in the folder that it was made in.
+  if (is_fork_ && !output_dir.empty()) bring_best_along(file_system);
 }
 
 void Trainer::Impl::bring_best_along(FileSystem& file_system) {
@@ -143,8 +143,9 @@ void Trainer::Impl::bring_best_along(FileSystem& file_system) {
   });
   if (of_rank_zero(found)) return;
   run_.best.forget();
-  warnings_.push_back("`resume`: " + from + " has no best.safetensors of update " + std::to_string(update) +
-                      ", the best so far: the next evaluation is the best again");
+  output_warnings_.push_back("`resume`: " + from + " has no best.safetensors of update " +
+                             std::to_string(update) +
+                             ", the best so far: the next evaluation is the best again");
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {

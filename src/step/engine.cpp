@@ -52,7 +52,6 @@ Engine::Impl::Impl(Task task_, const EngineOptions& options_, World& world_)
 
 StepReport Engine::Impl::step(const Window& window, const GiveUp& give_up) {
   TORCH_CHECK(window.total_samples > 0, "Engine::step: the window has no samples on any rank");
-  require_same_parameters(*task.module, parameters);
   if (!has_stepped) require_same_user_state();
   has_stepped = true;
   StepReport report = begin_report(window);  // weight, learning rate

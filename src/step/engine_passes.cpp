@@ -67,6 +67,7 @@ Passes Engine::Impl::accumulate(const Window& window, double factor, GradSync* s
   if (sync != nullptr) sync->begin(counters.windows + 1);
   Passes passes;
   try {
+    require_same_parameters(*task.module, parameters);  // here, where other ranks hear of a failure
     auto loss_sums = accumulator.run(window.batch, micro_batch_for(window), factor, sync, give_up);
     if (loss_sums) {
       passes.loss_sums = *std::move(loss_sums);

@@ -16,9 +16,11 @@ namespace {
 
 constexpr int kMinRounds = 4;
 constexpr int kMaxRounds = 8;
-constexpr double kSecondsAWay = 0.1;  // no further round after that,
-constexpr double kMaxSeconds = 5;     // and not even the fewest after that
-constexpr double kMargin = 0.9;       // a less exact way must take at most this part of the time
+constexpr double kSecondsAWay = 0.1;          // no further round after that,
+constexpr double kMaxSeconds = 5;             // and not even the fewest after that
+constexpr int kThreadBlocks = 3;              // for each number of threads,
+constexpr double kThreadBlockSeconds = 0.03;  // longer than a time slice of the kernel
+constexpr double kMargin = 0.9;               // a less exact way must take at most this part of the time
 
 using Clock = std::chrono::steady_clock;
 
@@ -127,7 +129,6 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
                                const std::function<void()>& check_stop) {
   const at::Device device = task.module->parameters().front().device();
   TrialGuard guard(task, device);
-  const ThreadsGuard threads;
   const Batch batch = prepared(task, micro.to(device));
   const auto begin = Clock::now();
   // The ways take turns, so that a busy moment of the machine falls on all of them, and the fastest run
@@ -136,7 +137,6 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
     for (ProbeResult& way : ways) {
       if (check_stop) check_stop();
       use_matmul(way.matmul);
-      ThreadsGuard::use(way.threads);
       const auto start = Clock::now();
       forward_backward(task, batch, device, way.precision);
       wait_for(device);
@@ -164,9 +164,34 @@ ThreadsChoice choose_threads(const Task& task, const Batch& micro, Precision pre
   for (int64_t threads = most; threads >= 1; threads /= 2)
     ways.push_back({.precision = precision, .matmul = matmul, .threads = threads});
   if (ways.size() == 1) return {.threads = most};
-  const std::vector<ProbeResult> measured = probe(task, micro, std::move(ways), check_stop);
-  return {.threads = best_of(measured).threads,
-          .reason = reason_for(measured, [](const ProbeResult& way) { return threads_text(way.threads); })};
+  const at::Device device = task.module->parameters().front().device();
+  TrialGuard guard(task, device);
+  const ThreadsGuard threads;
+  const Batch batch = prepared(task, micro.to(device));
+  use_matmul(matmul);
+  std::vector<int64_t> num_passes(ways.size());
+  for (int block = 0; block < kThreadBlocks; ++block) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      if (check_stop) check_stop();
+      ThreadsGuard::use(ways[i].threads);
+      forward_backward(task, batch, device, precision);  // threads start, and fill their caches
+      const auto start = Clock::now();
+      do {
+        forward_backward(task, batch, device, precision);
+        ++num_passes[i];
+      } while (seconds_since(start) < kThreadBlockSeconds);
+      ways[i].seconds += seconds_since(start);
+    }
+  }
+  guard.undo();
+  // The mean and not the fastest pass: others that want the cores come and go, and stay for the whole run.
+  const ProbeResult* best = &ways.front();
+  for (size_t i = 0; i < ways.size(); ++i) {
+    ways[i].seconds /= static_cast<double>(num_passes[i]);
+    if (ways[i].seconds < kMargin * best->seconds) best = &ways[i];
+  }
+  return {.threads = best->threads,
+          .reason = reason_for(ways, [](const ProbeResult& way) { return threads_text(way.threads); })};
 }
 
 PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::optional<Precision> precision,

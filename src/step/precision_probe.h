@@ -32,8 +32,8 @@ struct PrecisionChoice {
 
 // Fills `seconds` of each way: its fastest forward and backward of `micro` (on any device) with the module in
 // training mode as it is. The ways take turns for a few rounds, 0.1 s a way at most unless a run alone takes
-// longer. Gradients are empty afterwards; buffers, modes and generators are as before; use_matmul and the
-// number of threads are left as they were. check_stop, unless empty, is called before each of them; what it
+// longer. Gradients are empty afterwards; buffers, modes and generators are as before; use_matmul is left as
+// it was. check_stop, unless empty, is called before each of them; what it
 // throws ends the probe.
 [[nodiscard]] std::vector<ProbeResult> probe(const Task& task, const Batch& micro,
                                              std::vector<ProbeResult> ways,

@@ -25,6 +25,9 @@ class Data(ProgramTest):
         self.check_refusal(
             run("eval", self.folder / "run"), 5, "validation part of the training set", "trained on", "--data-dir"
         )
+        accepted = run("eval", self.folder / "run", "--force")
+        self.assertEqual(accepted.returncode, 0)
+        self.assertIn("warning: the samples are not those", accepted.stderr)
 
     def test_r17_another_test_set_is_told(self):
         self.done(run(*self.small("--max-steps", 2, "--stop-after", 1)))
@@ -60,8 +63,8 @@ class Stops(ProgramTest):
     def test_r36_a_window_longer_than_the_grace_is_given_up(self):
         write_idx(self.folder / "data", num_train=60_000)
         process = start(*self.wide("--global-batch-size", 60_000, "--grace", "1s"))
-        wait_for(lambda: (self.folder / "run/config.toml").exists())
-        time.sleep(1.5)
+        wait_for(lambda: (self.folder / "run/metrics.jsonl").exists())
+        time.sleep(1)
         begin = time.monotonic()
         process.send_signal(signal.SIGTERM)
         result = finish(process)

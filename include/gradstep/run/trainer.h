@@ -33,9 +33,9 @@ struct ProcessOptions {
 [[nodiscard]] c10::Device configure_process(const ProcessOptions& options = {});
 
 /// Runs a job: training, evaluation, checkpoints, resume, best model, early stopping, reports. Reads no
-/// flags, prints nothing, and changes nothing of the process but its default generators, as Engine::step()
-/// does. All ranks make the same calls, with the same checkpoints and folders; an error of one rank ends the
-/// run on all of them. Threads: one at a time.
+/// flags, prints nothing, and changes nothing of the process; Engine::step() seeds the default generators for
+/// the time of a window. All ranks make the same calls, with the same checkpoints and folders; an error of
+/// one rank ends the run on all of them. Threads: one at a time.
 class Trainer {
  public:
   /// Takes the job over and makes its engine and its plan, but no update. The world must outlive the trainer.
@@ -66,7 +66,8 @@ class Trainer {
   /// the rows.
   [[nodiscard]] bool nothing_left() const;
 
-  /// Looks at the output folder before the first update, and removes what a killed run left half written.
+  /// Looks at the output folder before the first update, and removes what a killed run left half written. Of
+  /// a run that goes on from a checkpoint of another folder, it copies the best model files from there.
   /// Returns what the user should know, one line each; run() passes it on to the sinks. Throws
   /// CheckpointError with needed and free bytes if no checkpoint finds room. run() does it unless it was done
   /// before.
