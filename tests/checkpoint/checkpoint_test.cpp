@@ -342,6 +342,14 @@ TEST(CheckpointInterop, WritesForPython) {
   write_checkpoint(posix_file_system(), folder, full_state(120));
 }
 
+TEST_F(Checkpoint, R6_ANameThatLeadsNowhereIsBrokenAndNotGone) {
+  write(full_state(100));
+  std::filesystem::create_directory_symlink("nowhere", checkpoints_dir(dir_.path()) + "/step-00000120");
+  const FoundCheckpoint found = newest_checkpoint(dir_.path()).value();
+  EXPECT_EQ(found.state.engine.counters.updates, 100);
+  EXPECT_THAT(found.broken, ElementsAre(HasSubstr("step-00000120")));
+}
+
 TEST_F(Checkpoint, R4_WhatTheReaderRefusesIsNotWritten) {
   write(full_state(100));
   const auto refuse = [&](const std::function<void(TrainState&)>& change) {

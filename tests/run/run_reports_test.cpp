@@ -75,6 +75,21 @@ TEST(RunReports, R15_ABestModelComesAlongIntoAnotherFolder) {
   }
 }
 
+// What another run left there stays, since the run is refused.
+TEST(RunReports, R15_ARefusedRunCopiesNothing) {
+  SmallRun run;
+  run.config.epochs = 4;
+  run.config.eval_interval = {1, Interval::Unit::kUpdates};
+  run.config.stop_after = 2;
+  run.run();
+  SmallRun other;
+  other.config.max_steps = 1;
+  other.run();
+  other.out.write("best.safetensors", "of another run");
+  EXPECT_THROW(go_on(run, other.out.path()), ConfigError);
+  EXPECT_EQ(other.out.read("best.safetensors"), "of another run");
+}
+
 TEST(RunReports, R17_ABestOnOtherEvaluationDataIsForgottenAndTold) {
   SmallRun run;
   run.config.epochs = 4;
