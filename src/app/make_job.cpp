@@ -298,7 +298,10 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
         "the evaluation data are the training data, so that evaluations say nothing of new samples");
   job.length = length_of(config);
   const int64_t total_updates = run_length(job.length, sampler.windows_per_epoch()).total_updates;
-  validate_engine(config, total_updates);
+  // After accepted drift the schedule is longer than that: it begins with the updates so far.
+  validate_engine(config, before != nullptr && config.accept_drift
+                              ? std::max(total_updates, config.warmup_steps.value_or(0))
+                              : total_updates);
   // What the memory cannot hold is refused before anything large is made.
   const int64_t free_bytes = free_memory_bytes().value_or(std::numeric_limits<int64_t>::max());
   const double least = device.is_cpu() ? least_memory(config, settings.model().size(train.spec()), sampler,

@@ -3,7 +3,6 @@
 #include "checkpoint/lock_state.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,8 +14,6 @@
 #include <sstream>
 #include <system_error>
 
-#include "base/machine.h"
-#include "base/number_text.h"
 #include "checkpoint/output_lock.h"
 #include "gradstep/base/error.h"
 #include "io/read_file.h"
@@ -40,16 +37,6 @@ bool is_listed(const struct stat& file) {
     if (kind == "FLOCK" && access == "WRITE" && place == id) return true;
   }
   return false;
-}
-
-// Whether "pid 4711 on host" is known to be gone: a process of this machine that does not exist.
-bool is_gone(const std::string& owner) {
-  std::istringstream words(owner);
-  std::string label, number, on, host;
-  words >> label >> number >> on >> host;
-  const std::optional<int64_t> pid = parse_integer(number);
-  if (label != "pid" || !pid || *pid <= 0 || *pid > INT32_MAX || host != host_name()) return false;
-  return ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
 }
 
 // Nothing is changed: a lock that is held refuses the shared one, and one that is not is given back at once.
@@ -76,8 +63,9 @@ FolderLock look_at_lock(const std::string& output_dir) {
   const std::string text = lock_text(output_dir);
   const std::string owner = text.substr(0, text.find('\n'));
   struct stat file{};
-  // A start that has the file but not yet the lock has not written its name: it is left alone.
-  const bool may_try = !owner.empty() && !is_gone(owner);
+  // A start that has the file but not yet the lock has not written its name: it is left alone. A pid that is
+  // not there tells nothing: it may be of another container, whose locks are not listed here either.
+  const bool may_try = !owner.empty();
   const bool is_held = (::fstat(fd, &file) == 0 && is_listed(file)) || (may_try && refuses_shared_lock(fd));
   ::close(fd);
   return {is_held ? LockState::kHeld : LockState::kLeftOver, owner};

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <string_view>
@@ -73,7 +74,18 @@ void shorten_spinning(char** arguments, char** environment) {
   execve(static_cast<const char*>(path), arguments, const_cast<char**>(with_spins));
 }
 
+// MKL finds its own libraries from there, and ends the process in words of its own.
+void require_current_folder() {
+  char path[PATH_MAX];
+  if (getcwd(path, sizeof path) != nullptr || errno != ENOENT) return;
+  constexpr std::string_view kLine = "the current folder is gone; cd to another\n";
+  constexpr int kUsage = 2;  // ExitCode::kUsage
+  (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
+  _exit(kUsage);
+}
+
 void before_libraries(int /*argc*/, char** arguments, char** environment) {
+  require_current_folder();
   require_room_to_start();
   shorten_spinning(arguments, environment);
 }

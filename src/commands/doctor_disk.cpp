@@ -83,6 +83,7 @@ void try_file(const std::string& folder, DiskFacts& facts) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) facts.lock_error = std::strerror(errno);
   const std::array<char, 4096> bytes{};
   const auto begin = std::chrono::steady_clock::now();
+  errno = EFBIG;  // what a write that is cut short means
   const bool written = ::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
   if (!written || ::fsync(fd) != 0) facts.sync_error = std::strerror(errno);
   facts.sync_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

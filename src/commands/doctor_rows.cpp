@@ -155,6 +155,11 @@ Finding examine_content(const std::string& path, const Rows& rows, const TrainSt
   return fine("rows", text);
 }
 
+bool is_end_for_good(const Rows& rows) {
+  const std::string reason = text_of(rows.last_row, "reason");
+  return text_of(rows.last_row, "event") == "end" && (reason == "done" || reason == "early stop");
+}
+
 Finding examine_end(const Rows& rows, const TrainState* newest, bool live) {
   const std::string event = text_of(rows.last_row, "event");
   const std::string at =
@@ -166,7 +171,11 @@ Finding examine_end(const Rows& rows, const TrainState* newest, bool live) {
   }
   if (event == "end") {
     const std::string reason = text_of(rows.last_row, "reason");
-    const bool for_good = reason == "done" || reason == "early stop";
+    const bool for_good = is_end_for_good(rows);
+    const int64_t update = number_of(rows.last_row, "update");
+    if (for_good && newest != nullptr && update > newest->engine.counters.updates)
+      return warning("end", "the run ended" + at + ": " + reason + ", and its newest checkpoint is " +
+                                name_of(*newest) + "; --resume auto makes the rest again");
     return fine("end", "the run ended" + at + ": " + reason + (for_good ? "" : "; go on with --resume auto"));
   }
   if (rows.num_lines == 0 && newest == nullptr) return fine("end", "the run has not begun");
@@ -177,7 +186,8 @@ Finding examine_end(const Rows& rows, const TrainState* newest, bool live) {
 
 }  // namespace
 
-std::vector<Finding> examine_rows(const std::string& run, const TrainState* newest, bool live) try {
+std::vector<Finding> examine_rows(const std::string& run, const TrainState* newest, bool live,
+                                  bool* ended_for_good) try {
   const std::string path = run + "/" + kRowsFile;
   const int64_t position = position_of(newest);
   if (!std::filesystem::exists(status_of(path))) {
@@ -195,6 +205,7 @@ std::vector<Finding> examine_rows(const std::string& run, const TrainState* newe
   }
   Rows rows(position);
   rows.read(ReadFile(path));
+  if (ended_for_good != nullptr) *ended_for_good = is_end_for_good(rows);
   return {examine_content(path, rows, newest, live), examine_end(rows, newest, live)};
 } catch (const std::exception&) {
   return {failed("rows")};

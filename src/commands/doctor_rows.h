@@ -10,7 +10,9 @@
 namespace gradstep {
 
 // Two findings: "rows", what is in the file, and "end", how the run ended. `newest`: of the newest whole
-// checkpoint, without tensors; null: there is none. `live`: a process is writing rows.
-[[nodiscard]] std::vector<Finding> examine_rows(const std::string& run, const TrainState* newest, bool live);
+// checkpoint, without tensors; null: there is none. `live`: a process is writing rows. `ended_for_good`,
+// unless null, is set where nothing is left to train.
+[[nodiscard]] std::vector<Finding> examine_rows(const std::string& run, const TrainState* newest, bool live,
+                                                bool* ended_for_good = nullptr);
 
 }  // namespace gradstep

@@ -2,9 +2,12 @@
 #include "commands/doctor_run.h"
 
 #include <ATen/core/Tensor.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -60,6 +63,7 @@ class RunChecks {
     for (const char* name : kModelFiles) guarded("model", ExitCode::kCheckpoint, [&] { model_file(name); });
     guarded("data", ExitCode::kData, [&] { data(); });
     guarded("times", ExitCode::kCheckpoint, [&] { times(); });
+    guarded("rights", ExitCode::kUsage, [&] { rights(); });
   }
 
  private:
@@ -207,7 +211,7 @@ class RunChecks {
     // A run that rolls back cuts its rows while we read them: look again.
     constexpr int kMaxTries = 3;
     for (int i = 0; i < kMaxTries; ++i) {
-      found = examine_rows(run_, newest_ ? &*newest_ : nullptr, live_);
+      found = examine_rows(run_, newest_ ? &*newest_ : nullptr, live_, &ended_for_good_);
       const bool well = std::ranges::find(found, Grade::kProblem, &Finding::grade) == found.end();
       if (well || !live_) break;
       reread_newest();
@@ -222,6 +226,19 @@ class RunChecks {
     newest_ = read_checkpoint_summary(checkpoints_dir(run_) + "/" + checkpoint_name(updates.back()));
   } catch (const CheckpointError&) {
     // It is being replaced, or was told before.
+  }
+
+  // What a start would run into.
+  void rights() {
+    for (const std::string& folder : {run_, run_ + "/checkpoints"}) {
+      std::error_code gone;
+      if (!fs::exists(folder, gone) || ::access(folder.c_str(), W_OK | X_OK) == 0) continue;
+      return tell_(problem("rights",
+                           folder + ": cannot be written: " + std::strerror(errno) +
+                               "; a start would be refused: mend its rights, or mount its disk for writing",
+                           ExitCode::kUsage));
+    }
+    tell_(fine("rights", "files can be written there"));
   }
 
   void model_file(const std::string& name) {
@@ -254,6 +271,10 @@ class RunChecks {
                                         std::to_string(newest_->best_eval->update) +
                                         "; write it anew with ckpt export of that checkpoint"));
     }
+    if (!is_best && update < newest && ended_for_good_)
+      return tell_(warning("model", path + ": is of update " + std::to_string(update) +
+                                        ", and the run ended at " + std::to_string(newest) +
+                                        "; write it anew with ckpt export"));
     if (!is_best && update < newest) return tell_(fine("model", text + "; the run went on since"));
     tell_(fine("model", text));
   }
@@ -261,9 +282,11 @@ class RunChecks {
   // Only what the newest checkpoint promises is missed.
   void missing_model(const std::string& name, bool is_best) {
     const bool wants_averages = name.find("-ema") != std::string::npos;
-    const bool due =
-        newest_ && !live_ && is_best && newest_->best_eval && (!wants_averages || has_averages());
-    if (!due) return;
+    if (!newest_ || live_ || (wants_averages && !has_averages())) return;
+    if (!is_best && ended_for_good_)
+      return tell_(warning(
+          "model", file(name) + ": missing, though the run has ended; write it anew with ckpt export"));
+    if (!is_best || !newest_->best_eval) return;
     tell_(warning("model", file(name) + ": missing, though update " +
                                std::to_string(newest_->best_eval->update) +
                                " is the best so far; write it anew with ckpt export"));
@@ -336,6 +359,7 @@ class RunChecks {
   const std::string run_;
   const Tell& tell_;
   bool live_ = false;
+  bool ended_for_good_ = false;         // as its last row says
   std::optional<TrainState> newest_{};  // the newest whole checkpoint, without tensors
   std::set<std::string> buffers_{};     // the names of its buffers
 };

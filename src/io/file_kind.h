@@ -1,5 +1,6 @@
+// no torch
 // What a file of the wrong kind is, by its first bytes: people give a page, a pointer or an archive by
-// mistake. no torch
+// mistake.
 #pragma once
 
 #include <string>

@@ -35,7 +35,9 @@ Sampler make_sampler(const Job& job) {
 
 EngineOptions engine_options(const Job& job, const RunLength& length) {
   EngineOptions options = job.engine;
-  if (options.schedule.total_steps == 0) options.schedule.total_steps = length.total_updates;
+  // After accepted drift the length follows at the resume.
+  const int64_t least = job.accept_drift && length.total_updates > 0 ? options.schedule.warmup_steps : 0;
+  if (options.schedule.total_steps == 0) options.schedule.total_steps = std::max(length.total_updates, least);
   return options;
 }
 

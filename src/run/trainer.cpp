@@ -28,6 +28,11 @@ RunEnd Trainer::Impl::run(Sink& sinks, const StopToken& stop, FileSystem& file_s
   boxes_.emplace(file_system, output_dir, writes(), run_, *reporter_);
   try {
     begin();
+    // After the first checkpoint: a folder with a best model and no checkpoint would be nobody's.
+    if (best_is_elsewhere_) {
+      saver_->wait();
+      bring_best_along(file_system);
+    }
     while (!over()) {
       if (eval_due()) {
         evaluate_now();

@@ -61,6 +61,7 @@ class Trainer::Impl {
   void follow_schedule(const TrainState& state, const std::vector<Drift>& drifts);
   // Copies the files of the best evaluation out of the folder that the run was resumed from, or forgets it.
   void bring_best_along(FileSystem& file_system);
+  void miss_best();  // forgets a best whose file is not in this folder
   // That of all ranks; none if no rank has found one. Throws on all if one cannot read, or has found none.
   std::optional<FoundCheckpoint> newest_of_all(const std::string& output_dir);
   // Throws on all ranks if they have not all found a checkpoint of the same window.
@@ -115,8 +116,9 @@ class Trainer::Impl {
   int64_t saved_at_ = -1;
   bool best_unsaved_ = false;
   bool grace_checked_ = false;
-  bool is_fork_ = false;  // resumed from a checkpoint of another folder
-  bool changed_ = true;   // since the checkpoint of this folder that the run goes on from
+  bool best_is_elsewhere_ = false;  // in the folder that the run was resumed from
+  bool is_fork_ = false;            // resumed from a checkpoint of another folder
+  bool changed_ = true;             // since the checkpoint of this folder that the run goes on from
 };
 
 }  // namespace gradstep

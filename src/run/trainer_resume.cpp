@@ -2,14 +2,17 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/number_text.h"
 #include "checkpoint/checkpoint_files.h"
+#include "checkpoint/finite.h"
 #include "checkpoint/model_metadata.h"
 #include "dist/over_ranks.h"
 #include "gradstep/base/error.h"
 #include "gradstep/step/precision.h"
 #include "io/atomic_write.h"
+#include "io/read_file.h"
 #include "report/format.h"
 #include "run/drift.h"
 #include "run/of_run.h"
@@ -124,28 +127,49 @@ void Trainer::Impl::prepare_output(FileSystem& file_system, const std::string& o
     if (!changed_) saver_->note_saved(*resumed_);
     output_warnings_ = saver_->check();
   });
-  // The files of the best evaluation are in the folder that it was made in.
-  if (is_fork_ && !output_dir.empty()) bring_best_along(file_system);
+  best_is_elsewhere_ = is_fork_ && !output_dir.empty() && run_.best.best();
+  if (resumed_ && !is_fork_ && !output_dir.empty()) miss_best();
+}
+
+// Whole, of this update, and with numbers for weights.
+bool is_sound(const std::string& model_file, int64_t update) {
+  if (exported_update(model_file) != update) return false;
+  try {
+    const ModelFile file = read_model_file(model_file);
+    return std::ranges::none_of(file.tensors, [](const auto& each) { return has_nan(each.second); });
+  } catch (const CheckpointError&) {
+    return false;
+  }
+}
+
+// A kill came between the first checkpoint of a run that goes on here and its best model files, or somebody
+// removed them.
+void Trainer::Impl::miss_best() {
+  if (!run_.best.best()) return;
+  const std::string path = output_dir_ + "/best.safetensors";
+  if (!of_rank_zero(!std::filesystem::exists(status_of(path)))) return;
+  run_.best.forget();
+  output_warnings_.push_back("`resume`: " + path +
+                             ", the best so far, is not there: the next evaluation is the best again");
 }
 
 void Trainer::Impl::bring_best_along(FileSystem& file_system) {
-  if (!run_.best.best()) return;
+  best_is_elsewhere_ = false;
   const std::string from = run_of(resumed_from_).string();
   const int64_t update = run_.best.best()->update;
   bool found = false;
   together([&] {
-    if (!writes() || exported_update(from + "/best.safetensors") != update) return;
+    if (!writes() || !is_sound(from + "/best.safetensors", update)) return;
     found = true;
     for (const char* name : {"best.safetensors", "best-ema.safetensors"}) {
       const std::string source = from + "/" + name;
-      if (exported_update(source) == update) atomic_copy(file_system, source, output_dir_ + "/" + name);
+      if (is_sound(source, update)) atomic_copy(file_system, source, output_dir_ + "/" + name);
     }
   });
   if (of_rank_zero(found)) return;
   run_.best.forget();
-  output_warnings_.push_back("`resume`: " + from + " has no best.safetensors of update " +
-                             std::to_string(update) +
-                             ", the best so far: the next evaluation is the best again");
+  event(Warning{"`resume`: " + from + " has no best.safetensors of update " + std::to_string(update) +
+                ", the best so far: the next evaluation is the best again"});
 }
 
 void Trainer::Impl::rewind_reports(Sink::Events events) {

@@ -85,7 +85,7 @@ TEST_F(DoctorRun, OfAWholeRunAllIsWell) {
   std::set<std::string> names;
   for (const Finding& each : findings()) names.insert(each.name);
   EXPECT_EQ(names, (std::set<std::string>{"lock", "leftovers", "checkpoints", "settings", "rows", "end",
-                                          "model", "data", "times"}));
+                                          "rights", "model", "data", "times"}));
   EXPECT_THAT(text_of("checkpoints"),
               AllOf(HasSubstr("3 checkpoints are whole"), HasSubstr("update 6 of 6")));
   EXPECT_THAT(text_of("settings"), HasSubstr("mlp on mnist"));
@@ -113,8 +113,18 @@ TEST_F(DoctorRun, NamesBrokenCheckpoints) {
   EXPECT_THAT(text_of("data"), HasSubstr("as the run was trained on"));
   fs::remove(checkpoint(6) + "/state.json");
   const std::vector<Finding> found = complaints();
-  ASSERT_EQ(found.size(), 2U);
+  ASSERT_EQ(found.size(), 3U);
   EXPECT_THAT(found[1].text, HasSubstr("step-00000006/state.json: missing"));
+  EXPECT_THAT(found[2].text, HasSubstr("its newest checkpoint is step-00000002"));
+}
+
+TEST_F(DoctorRun, NamesAModelThatTheEndedRunHasNot) {
+  fs::copy_file(out_.file("best.safetensors"), out_.file("model.safetensors"),
+                fs::copy_options::overwrite_existing);
+  if (read_model_file(out_.file("best.safetensors")).info.update < 6)
+    expect_one(Grade::kWarning, "model", ExitCode::kOk, "and the run ended at 6");
+  fs::remove(out_.file("model.safetensors"));
+  expect_one(Grade::kWarning, "model", ExitCode::kOk, "missing, though the run has ended");
 }
 
 TEST_F(DoctorRun, NamesWeightsThatAreNoNumbers) {

@@ -5,12 +5,13 @@ import os
 import pathlib
 import resource
 import signal
+import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from program import ProgramTest, finish, rows, run, start, wait_for, wait_for_content, write_idx  # noqa: E402
+from program import PROGRAM, ProgramTest, finish, rows, run, start, wait_for, wait_for_content, write_idx  # noqa: E402
 
 
 def events(folder, name):
@@ -49,6 +50,31 @@ class Data(ProgramTest):
         rates = [row["lr"] for row in rows(self.folder / "run") if "lr" in row]
         self.assertEqual(rates[-1], 1e-5)
         self.assertEqual(rates[10:], sorted(rates[10:], reverse=True))
+
+    def test_r24_a_warm_up_that_nobody_gave_is_not_begun_again(self):
+        words = self.small("--epochs", 40, "--stop-after", 40)
+        at = words.index("--warmup-steps")
+        del words[at : at + 2]
+        self.done(run(*words))
+        for flag, value in (("-b", 1), ("--grad-accum-steps", 1), ("--stop-after", 5)):
+            words[words.index(flag) + 1] = value
+        result = run(*words, "--resume", "auto", "--accept-drift")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rates = [row["lr"] for row in rows(self.folder / "run") if "lr" in row]
+        self.assertGreater(rates[40], 0.99 * rates[39])
+        self.assertEqual(rates[40:], sorted(rates[40:], reverse=True))
+        warning = next(line for line in result.stderr.splitlines() if "the learning rate" in line)
+        now, before = warning.split(" is ")[-1].split(", not ")
+        self.assertNotEqual(now, before)
+
+    def test_r24_a_warm_up_that_is_over_does_not_refuse_fewer_updates(self):
+        words = self.small("--epochs", 4, "--stop-after", 25)
+        words[words.index("--warmup-steps") + 1] = 20
+        self.done(run(*words))
+        for flag, value in (("-b", 60), ("--grad-accum-steps", 1)):
+            words[words.index(flag) + 1] = value
+        result = run(*words, "--resume", "auto", "--accept-drift")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
 
 class Stops(ProgramTest):
@@ -131,6 +157,14 @@ class Machine(ProgramTest):
 
 
 class Messages(ProgramTest):
+    def test_r64_a_current_folder_that_is_gone_is_told(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        result = subprocess.run(
+            ["sh", "-c", f"cd '{gone}' && rmdir '{gone}' && exec '{PROGRAM}' --version"], capture_output=True, text=True
+        )
+        self.assertEqual((result.returncode, result.stderr), (2, "the current folder is gone; cd to another\n"))
+
     def test_r64_paths_that_cannot_be_are_told_with_a_remedy(self):
         loop = self.folder / "loop"
         loop.symlink_to("loop")

@@ -66,8 +66,7 @@ class Trainer {
   /// the rows.
   [[nodiscard]] bool nothing_left() const;
 
-  /// Looks at the output folder before the first update, and removes what a killed run left half written. Of
-  /// a run that goes on from a checkpoint of another folder, it copies the best model files from there.
+  /// Looks at the output folder before the first update, and removes what a killed run left half written.
   /// Returns what the user should know, one line each; run() passes it on to the sinks. Throws
   /// CheckpointError with needed and free bytes if no checkpoint finds room. run() does it unless it was done
   /// before.
