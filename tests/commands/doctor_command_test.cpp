@@ -119,11 +119,11 @@ TEST_F(DoctorRun, NamesBrokenCheckpoints) {
 }
 
 TEST_F(DoctorRun, NamesAModelThatTheEndedRunHasNot) {
-  fs::copy_file(out_.file("best.safetensors"), out_.file("model.safetensors"),
+  fs::copy_file(folder() + "/best.safetensors", folder() + "/model.safetensors",
                 fs::copy_options::overwrite_existing);
-  if (read_model_file(out_.file("best.safetensors")).info.update < 6)
+  if (read_model_file(folder() + "/best.safetensors").info.update < 6)
     expect_one(Grade::kWarning, "model", ExitCode::kOk, "and the run ended at 6");
-  fs::remove(out_.file("model.safetensors"));
+  fs::remove(folder() + "/model.safetensors");
   expect_one(Grade::kWarning, "model", ExitCode::kOk, "missing, though the run has ended");
 }
 
