@@ -328,7 +328,8 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.engine = engine_options(config, total_updates);
   job.engine.precision = choice.precision;
   // A warm-up that nobody asked for follows the length of the run; one that has begun stays.
-  if (const std::optional<int64_t> begun = warmup_before(before); begun && !config.warmup_steps)
+  if (const std::optional<int64_t> begun = warmup_before(before);
+      begun && !config.warmup_steps && (total_updates == 0 || *begun <= total_updates))
     job.engine.schedule.warmup_steps = *begun;
   job.num_workers = config.workers;
   job.eval = {.interval = config.eval_interval,

@@ -159,6 +159,10 @@ Finding examine_disk(const DiskFacts& facts) {
     return warning("disk", text + ": to sync a small file took " + seconds_text(facts.sync_seconds) +
                                "; saves will be slow, choose another disk or a longer --save-interval");
   }
+  // Where a run would be begun; a run that is there has its own folder.
+  if (facts.folder == "." && !facts.not_tried.empty())
+    return warning("disk",
+                   text + ": " + facts.not_tried + "; begin runs in another folder, or give --output-dir");
   return fine("disk", text + ", " + (facts.not_tried.empty() ? "locks and syncs work" : facts.not_tried));
 }
 

@@ -166,8 +166,9 @@ Finding examine_end(const Rows& rows, const TrainState* newest, bool live) {
       " at update " + std::to_string(std::max<int64_t>(number_of(rows.last_row, "update"), 0));
   if (live) return fine("end", "the run goes on");
   if (event == "failed") {
-    return warning("end", "the run failed" + at + ": " + text_of(rows.last_row, "error") +
-                              "; mend that and go on with --resume auto");
+    return warning("end",
+                   "the run failed" + at + ": " + text_of(rows.last_row, "error") +
+                       "; mend that and go on with its config.toml (train --config) and --resume auto");
   }
   if (event == "end") {
     const std::string reason = text_of(rows.last_row, "reason");
@@ -176,12 +177,14 @@ Finding examine_end(const Rows& rows, const TrainState* newest, bool live) {
     if (for_good && newest != nullptr && update > newest->engine.counters.updates)
       return warning("end", "the run ended" + at + ": " + reason + ", and its newest checkpoint is " +
                                 name_of(*newest) + "; --resume auto makes the rest again");
-    return fine("end", "the run ended" + at + ": " + reason + (for_good ? "" : "; go on with --resume auto"));
+    return fine("end",
+                "the run ended" + at + ": " + reason +
+                    (for_good ? "" : "; go on with its config.toml (train --config) and --resume auto"));
   }
   if (rows.num_lines == 0 && newest == nullptr) return fine("end", "the run has not begun");
   return warning("end", "the run was killed at update " +
                             std::to_string(std::max<int64_t>(rows.last.update, 0)) +
-                            " or later; go on with --resume auto");
+                            " or later; go on with its config.toml (train --config) and --resume auto");
 }
 
 }  // namespace

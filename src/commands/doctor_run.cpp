@@ -269,12 +269,13 @@ class RunChecks {
       return tell_(warning("model", path + ": is of update " + std::to_string(update) +
                                         ", while the best evaluation is of update " +
                                         std::to_string(newest_->best_eval->update) +
-                                        "; write it anew with ckpt export of that checkpoint"));
+                                        "; write it to another place with ckpt export of that checkpoint"));
     }
     if (!is_best && update < newest && ended_for_good_)
       return tell_(warning("model", path + ": is of update " + std::to_string(update) +
                                         ", and the run ended at " + std::to_string(newest) +
-                                        "; write it anew with ckpt export"));
+                                        "; train --config " + file("config.toml") +
+                                        " --resume auto writes it anew"));
     if (!is_best && update < newest) return tell_(fine("model", text + "; the run went on since"));
     tell_(fine("model", text));
   }
@@ -284,12 +285,13 @@ class RunChecks {
     const bool wants_averages = name.find("-ema") != std::string::npos;
     if (!newest_ || live_ || (wants_averages && !has_averages())) return;
     if (!is_best && ended_for_good_)
-      return tell_(warning(
-          "model", file(name) + ": missing, though the run has ended; write it anew with ckpt export"));
+      return tell_(warning("model", file(name) + ": missing, though the run has ended; train --config " +
+                                        file("config.toml") + " --resume auto writes it anew"));
     if (!is_best || !newest_->best_eval) return;
     tell_(warning("model", file(name) + ": missing, though update " +
                                std::to_string(newest_->best_eval->update) +
-                               " is the best so far; write it anew with ckpt export"));
+                               " is the best so far; write its checkpoint to another place with ckpt export, "
+                               "if it is there still"));
   }
 
   [[nodiscard]] bool has_averages() const {

@@ -33,7 +33,7 @@ class VerifyResume(ProgramTest):
         result = self.done(self.verify(flags=("--epochs", 8, "--precision", "auto", "--matmul", "auto")))
         unbroken, first_part, resumed = result.stdout.splitlines()[:3]
         self.assertTrue(unbroken.endswith(" --stop-after 40"), unbroken)
-        chosen = r" --matmul auto .* --precision (fp32|bf16|fp16) --matmul (torch|onednn) "
+        chosen = r" --matmul auto .* --precision (fp32|bf16|fp16) --matmul (torch|onednn) --threads \d+ "
         self.assertRegex(first_part, chosen + r"--stop-after 20$")
         self.assertRegex(resumed, chosen + r"--resume auto --stop-after 20$")
 
