@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <random>
 #include <system_error>
+#include <thread>
 
 #include "base/machine.h"
 #include "checkpoint/checkpoint_files.h"
@@ -54,6 +56,16 @@ bool is_current(int fd, const std::string& path) {
          ours.st_dev == current.st_dev;
 }
 
+// `gradstep doctor` holds the lock for microseconds, to see whether somebody has it.
+bool lock_within_patience(int fd) {
+  constexpr int kMaxTries = 20;
+  for (int i = 1; flock(fd, LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno != EWOULDBLOCK || i == kMaxTries) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
 // Returns the descriptor of the locked file. Sets `warning` if the disk knows no locks.
 int lock(const std::string& dir, std::string& warning) {
   const std::string path = dir + "/" + kLockName;
@@ -65,7 +77,7 @@ int lock(const std::string& dir, std::string& warning) {
       throw ConfigError("`output_dir` " + dir + ": cannot write there: " + std::strerror(errno) +
                         "; choose another");
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!lock_within_patience(fd)) {
       const int error = errno;
       if (error != EWOULDBLOCK) {  // a network disk without locks
         warning = "`output_dir` " + dir + ": its disk cannot lock files (" + std::strerror(error) +
