@@ -28,6 +28,14 @@ def failures(folder):
     return [row for row in rows(folder) if row.get("event") == "checkpoint failed"]
 
 
+def is_stopped(pid):
+    """Whether all its threads have stopped: each of them gets to know of the signal in its own time."""
+    states = [
+        path.read_text().rpartition(")")[2].split()[0] for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
+    return all(state in "Tt" for state in states)
+
+
 class DiskTest(ProgramTest):
     # A checkpoint takes 1.3 MB, a model 0.4 MB.
     flags = ("--hidden", 4000, "--save-interval", 2, "--eval-interval", 0, "--log-interval", 0, "--dropout", 0.1)
@@ -139,6 +147,7 @@ class InTheWay(DiskTest):
                 folder = self.folder / policy
                 process = self.started(folder, "--on-save-error", policy)
                 process.send_signal(signal.SIGSTOP)  # else it may make the folder anew in between
+                wait_for(lambda process=process: is_stopped(process.pid))
                 (folder / "checkpoints").rename(folder / "aside")
                 (folder / "checkpoints").write_text("in the way")
                 process.send_signal(signal.SIGCONT)
