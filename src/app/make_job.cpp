@@ -78,12 +78,6 @@ Task build_task(const RunSettings& settings, const DatasetSpec& spec, at::Device
   return task;
 }
 
-std::optional<int64_t> warmup_before(const TrainState* before) {
-  if (before == nullptr) return std::nullopt;
-  const auto found = before->settings.find("warmup_steps");
-  return found == before->settings.end() ? std::nullopt : parse_integer(found->second);
-}
-
 std::map<std::string, std::string> model_settings(const RunSettings& settings, const DatasetSpec& spec) {
   std::map<std::string, std::string> texts = settings.rebuilding();
   texts["input_shape"] = input_shape_text(spec.input_shape);
@@ -328,7 +322,7 @@ PreparedJob make_job(const RunSettings& settings, const World& world, at::Device
   job.engine = engine_options(config, total_updates);
   job.engine.precision = choice.precision;
   // A warm-up that nobody asked for follows the length of the run; one that has begun stays.
-  if (const std::optional<int64_t> begun = warmup_before(before);
+  if (const std::optional<int64_t> begun = recorded_integer(before, "warmup_steps");
       begun && !config.warmup_steps && (total_updates == 0 || *begun <= total_updates))
     job.engine.schedule.warmup_steps = *begun;
   job.num_workers = config.workers;

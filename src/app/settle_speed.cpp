@@ -17,16 +17,19 @@ namespace {
 
 // The number that a run began with, since another one changes bits; nothing where there are fewer cores now.
 std::optional<int64_t> threads_before(const TrainState* before) {
-  if (before == nullptr) return std::nullopt;
-  const auto found = before->settings.find("threads");
-  if (found == before->settings.end()) return std::nullopt;
-  const std::optional<int64_t> threads = parse_integer(found->second);
+  const std::optional<int64_t> threads = recorded_integer(before, "threads");
   return threads && *threads >= 1 && *threads <= num_usable_cores() ? threads : std::nullopt;
 }
 
 void use_threads(int64_t threads) { at::set_num_threads(static_cast<int>(threads)); }
 
 }  // namespace
+
+std::optional<int64_t> recorded_integer(const TrainState* before, const std::string& key) {
+  if (before == nullptr) return std::nullopt;
+  const auto found = before->settings.find(key);
+  return found == before->settings.end() ? std::nullopt : parse_integer(found->second);
+}
 
 SettledSpeed settle_speed(const RunConfig& config, const Task& task, const Dataset& train,
                           int64_t micro_batch, const TrainState* before, const StopToken* stop) {

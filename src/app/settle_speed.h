@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "config/run_config.h"
@@ -18,6 +19,9 @@ struct SettledSpeed {
   std::string threads_reason{};  // empty: the number was given
   bool measured_threads = false;
 };
+
+// The number that a run recorded for a setting; nothing if it recorded none, or for null.
+[[nodiscard]] std::optional<int64_t> recorded_integer(const TrainState* before, const std::string& key);
 
 // Takes what the settings say, else what `before` settled (null: a new run), else what is the fastest. Under
 // config.deterministic nothing is measured. Sets the number of threads and the matrix products of the

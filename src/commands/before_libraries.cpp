@@ -15,6 +15,11 @@ namespace {
 
 constexpr char kBriefly[] = "GOMP_SPINCOUNT=20000";
 
+[[noreturn]] void leave(std::string_view line, int exit_code) {
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+  _exit(exit_code);
+}
+
 // LibTorch registers its operators when it is loaded, and ends the process with std::bad_alloc if it finds no
 // memory for that. Only the limit of virtual memory (ulimit -v) makes that happen.
 void require_room_to_start() {
@@ -34,8 +39,7 @@ void require_room_to_start() {
       "out of memory: the limit of virtual memory (ulimit -v) leaves LibTorch no "
       "room to start; raise it\n";
   constexpr int kOutOfMemory = 6;  // ExitCode::kOutOfMemory
-  (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
-  _exit(kOutOfMemory);
+  leave(kLine, kOutOfMemory);
 }
 
 bool must_stay(char** environment) {
@@ -80,8 +84,7 @@ void require_current_folder() {
   if (getcwd(path, sizeof path) != nullptr || errno != ENOENT) return;
   constexpr std::string_view kLine = "the current folder is gone; cd to another\n";
   constexpr int kUsage = 2;  // ExitCode::kUsage
-  (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
-  _exit(kUsage);
+  leave(kLine, kUsage);
 }
 
 void before_libraries(int /*argc*/, char** arguments, char** environment) {
