@@ -11,6 +11,7 @@
 #include "base/number_text.h"
 #include "base/out_of_memory.h"
 #include "gradstep/base/error.h"
+#include "step/threads_probe.h"
 
 namespace gradstep {
 namespace {

@@ -4,11 +4,10 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "gradstep/base/error.h"
-#include "step/accumulator.h"
 #include "step/trial_guard.h"
 
 namespace gradstep {
@@ -16,17 +15,9 @@ namespace {
 
 constexpr int kMinRounds = 4;
 constexpr int kMaxRounds = 8;
-constexpr double kSecondsAWay = 0.1;          // no further round after that,
-constexpr double kMaxSeconds = 5;             // and not even the fewest after that
-constexpr int kThreadBlocks = 3;              // for each number of threads,
-constexpr double kThreadBlockSeconds = 0.03;  // longer than a time slice of the kernel
-constexpr double kMargin = 0.9;               // a less exact way must take at most this part of the time
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+constexpr double kSecondsAWay = 0.1;  // no further round after that,
+constexpr double kMaxSeconds = 5;     // and not even the fewest after that
+constexpr double kMargin = 0.9;       // a less exact way must take at most this part of the time
 
 void wait_for(at::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize(device.index());
@@ -35,16 +26,6 @@ void wait_for(at::Device device) {
 std::string name_of(const ProbeResult& result) {
   const bool fp32 = result.precision == Precision::kFp32;
   return to_string(result.precision) + (fp32 ? " (" + to_string(result.matmul) + ")" : "");
-}
-
-std::string threads_text(int64_t threads) {
-  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-}
-
-std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f ms", seconds * 1e3);
-  return text;
 }
 
 std::vector<Precision> precisions_to_try(std::optional<Precision> asked, at::Device device) {
@@ -60,14 +41,6 @@ std::vector<Matmul> matmuls_to_try(std::optional<Matmul> asked, Precision precis
   return {Matmul::kTorch, Matmul::kOneDnn};
 }
 
-template <class Name>
-std::string reason_for(const std::vector<ProbeResult>& measured, Name name) {
-  std::string text = "measured a micro-batch:";
-  for (const ProbeResult& result : measured)
-    text += (&result == &measured.front() ? " " : ", ") + name(result) + " " + milliseconds(result.seconds);
-  return text;
-}
-
 // They are in the order of preference: a later one is taken only where it wins clearly.
 const ProbeResult& best_of(const std::vector<ProbeResult>& measured) {
   const ProbeResult* best = &measured.front();
@@ -76,21 +49,6 @@ const ProbeResult& best_of(const std::vector<ProbeResult>& measured) {
   }
   return *best;
 }
-
-// The number of threads is part of the process, not of the task.
-class ThreadsGuard {
- public:
-  ThreadsGuard() : threads_(at::get_num_threads()) {}
-  ~ThreadsGuard() { use(threads_); }
-  static void use(int64_t threads) {
-    if (threads > 0 && threads != at::get_num_threads()) at::set_num_threads(static_cast<int>(threads));
-  }
-  ThreadsGuard(const ThreadsGuard&) = delete;
-  ThreadsGuard& operator=(const ThreadsGuard&) = delete;
-
- private:
-  int threads_;
-};
 
 void warn_of_slow_fp16(const Task& task, const Batch& micro, const std::function<void()>& check_stop,
                        PrecisionChoice& choice) {
@@ -103,17 +61,6 @@ void warn_of_slow_fp16(const Task& task, const Batch& micro, const std::function
   std::snprintf(ratio, sizeof ratio, "%.1f", fp16 / fp32);
   choice.warning = "this processor emulates fp16: " + std::string(ratio) +
                    " times the time of fp32 for a micro-batch; use `precision` auto";
-}
-
-void forward_backward(const Task& task, const Batch& batch, at::Device device, Precision precision) {
-  at::Tensor loss;
-  {
-    const AutocastGuard autocast(device.type(), precision);
-    loss = task.loss_sum(task.forward(batch), batch);
-  }
-  if (!loss.requires_grad()) return;  // the engine will refuse a module that is frozen altogether
-  check_loss(loss);
-  loss.backward();
 }
 
 // Whether `rounds` rounds, the first one not counted, will do.
@@ -130,17 +77,17 @@ std::vector<ProbeResult> probe(const Task& task, const Batch& micro, std::vector
   const at::Device device = task.module->parameters().front().device();
   TrialGuard guard(task, device);
   const Batch batch = prepared(task, micro.to(device));
-  const auto begin = Clock::now();
+  const double begin = steady_seconds();
   // The ways take turns, so that a busy moment of the machine falls on all of them, and the fastest run
   // counts: the one that nothing else disturbed.
-  for (int round = 0; round <= kMaxRounds && !enough(round, seconds_since(begin), ways.size()); ++round) {
+  for (int round = 0; round <= kMaxRounds && !enough(round, steady_seconds() - begin, ways.size()); ++round) {
     for (ProbeResult& way : ways) {
       if (check_stop) check_stop();
       use_matmul(way.matmul);
-      const auto start = Clock::now();
-      forward_backward(task, batch, device, way.precision);
+      const double start = steady_seconds();
+      forward_backward(task, batch, way.precision);
       wait_for(device);
-      const double seconds = seconds_since(start);
+      const double seconds = steady_seconds() - start;
       // The first round builds kernels and caches.
       if (round > 0) way.rounds.push_back(seconds);
     }
@@ -157,43 +104,6 @@ bool wins_clearly(const ProbeResult& way, const ProbeResult& more_exact) {
   return faster(way.seconds, more_exact.seconds) && lost <= way.rounds.size() / 8;
 }
 
-ThreadsChoice choose_threads(const Task& task, const Batch& micro, Precision precision, Matmul matmul,
-                             const std::function<void()>& check_stop) {
-  const int64_t most = at::get_num_threads();
-  std::vector<ProbeResult> ways;
-  for (int64_t threads = most; threads >= 1; threads /= 2)
-    ways.push_back({.precision = precision, .matmul = matmul, .threads = threads});
-  if (ways.size() == 1) return {.threads = most};
-  const at::Device device = task.module->parameters().front().device();
-  TrialGuard guard(task, device);
-  const ThreadsGuard threads;
-  const Batch batch = prepared(task, micro.to(device));
-  use_matmul(matmul);
-  std::vector<int64_t> num_passes(ways.size());
-  for (int block = 0; block < kThreadBlocks; ++block) {
-    for (size_t i = 0; i < ways.size(); ++i) {
-      if (check_stop) check_stop();
-      ThreadsGuard::use(ways[i].threads);
-      forward_backward(task, batch, device, precision);  // threads start, and fill their caches
-      const auto start = Clock::now();
-      do {
-        forward_backward(task, batch, device, precision);
-        ++num_passes[i];
-      } while (seconds_since(start) < kThreadBlockSeconds);
-      ways[i].seconds += seconds_since(start);
-    }
-  }
-  guard.undo();
-  // The mean and not the fastest pass: others that want the cores come and go, and stay for the whole run.
-  const ProbeResult* best = &ways.front();
-  for (size_t i = 0; i < ways.size(); ++i) {
-    ways[i].seconds /= static_cast<double>(num_passes[i]);
-    if (ways[i].seconds < kMargin * best->seconds) best = &ways[i];
-  }
-  return {.threads = best->threads,
-          .reason = reason_for(ways, [](const ProbeResult& way) { return threads_text(way.threads); })};
-}
-
 PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::optional<Precision> precision,
                                  std::optional<Matmul> matmul, const std::function<void()>& check_stop) {
   const at::Device device = task.module->parameters().front().device();
@@ -207,7 +117,9 @@ PrecisionChoice choose_precision(const Task& task, const Batch& micro, std::opti
     const ProbeResult& best = best_of(choice.measured);  // the more exact ones are preferred
     choice.precision = best.precision;
     choice.matmul = best.matmul;
-    choice.reason = reason_for(choice.measured, name_of);
+    std::vector<std::pair<std::string, double>> times;
+    for (const ProbeResult& way : choice.measured) times.emplace_back(name_of(way), way.seconds);
+    choice.reason = times_text(times);
   }
   if (precision == Precision::kFp16 && device.is_cpu()) warn_of_slow_fp16(task, micro, check_stop, choice);
   return choice;

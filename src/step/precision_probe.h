@@ -16,7 +16,6 @@ namespace gradstep {
 struct ProbeResult {
   Precision precision = Precision::kFp32;
   Matmul matmul = Matmul::kTorch;
-  int64_t threads = 0;           // that compute; 0: as many as there are
   double seconds = 0;            // fastest forward and backward of a few
   std::vector<double> rounds{};  // each of the few
 };
@@ -42,15 +41,6 @@ struct PrecisionChoice {
 // Whether a way saves a tenth of the time of a more exact one that took turns with it: at its fastest, and in
 // all rounds but one in eight. On a busy machine single times tell little, and the more exact way stays.
 [[nodiscard]] bool wins_clearly(const ProbeResult& way, const ProbeResult& more_exact);
-
-// As many threads as LibTorch has, or the half, a quarter and so on down to 1 where that is clearly faster: a
-// small model, or a machine with other work. Leaves the number as it is.
-struct ThreadsChoice {
-  int64_t threads = 1;
-  std::string reason{};  // one line; empty: there was no choice
-};
-[[nodiscard]] ThreadsChoice choose_threads(const Task& task, const Batch& micro, Precision precision,
-                                           Matmul matmul, const std::function<void()>& check_stop = {});
 
 // What is left open is measured and the fastest taken; a lower precision, or rounding other than libtorch's,
 // must win clearly. fp16 asked for is measured against fp32 on a CPU, for the warning.

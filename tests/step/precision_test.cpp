@@ -5,9 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
-#include <thread>
 
 #include "base/machine.h"
 #include "gradstep/base/error.h"
@@ -18,7 +16,6 @@
 namespace gradstep::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 EngineOptions constant(Precision precision, double lr = 1e-2) {
@@ -219,55 +216,26 @@ TEST(PrecisionProbe, LeavesNoTrace) {
 }
 
 TEST(PrecisionProbe, ABusyMachineDoesNotDecide) {
-  const ProbeResult fp32{Precision::kFp32, Matmul::kTorch, 0, 1.0, {1.0, 1.2, 1.0, 1.1}};
-  const ProbeResult lucky{Precision::kBf16, Matmul::kTorch, 0, 0.5, {40, 0.5, 0.6, 0.6}};
-  const ProbeResult fast{Precision::kBf16, Matmul::kTorch, 0, 0.5, {0.5, 0.6, 0.5, 0.6}};
-  const ProbeResult near{Precision::kBf16, Matmul::kTorch, 0, 0.95, {0.95, 1.1, 0.95, 1.0}};
+  const ProbeResult fp32{Precision::kFp32, Matmul::kTorch, 1.0, {1.0, 1.2, 1.0, 1.1}};
+  const ProbeResult lucky{Precision::kBf16, Matmul::kTorch, 0.5, {40, 0.5, 0.6, 0.6}};
+  const ProbeResult fast{Precision::kBf16, Matmul::kTorch, 0.5, {0.5, 0.6, 0.5, 0.6}};
+  const ProbeResult near{Precision::kBf16, Matmul::kTorch, 0.95, {0.95, 1.1, 0.95, 1.0}};
   EXPECT_FALSE(wins_clearly(lucky, fp32));
   EXPECT_TRUE(wins_clearly(fast, fp32));
   EXPECT_FALSE(wins_clearly(near, fp32));
-  const ProbeResult long_fp32{Precision::kFp32, Matmul::kTorch, 0, 1, std::vector<double>(8, 1)};
-  const ProbeResult once{Precision::kBf16, Matmul::kTorch, 0, 0.5, {0.5, 0.5, 90, 0.5, 0.5, 0.5, 0.5, 0.5}};
+  const ProbeResult long_fp32{Precision::kFp32, Matmul::kTorch, 1, std::vector<double>(8, 1)};
+  const ProbeResult once{Precision::kBf16, Matmul::kTorch, 0.5, {0.5, 0.5, 90, 0.5, 0.5, 0.5, 0.5, 0.5}};
   EXPECT_TRUE(wins_clearly(once, long_fp32));
-}
-
-// A model whose time depends on the number of threads as `milliseconds` says.
-Task timed_task(std::function<int64_t(int threads)> milliseconds) {
-  torch::nn::Sequential model = small_classifier();
-  Task task = classification_task(model);
-  task.forward = [model, milliseconds](const Batch& batch) mutable {
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds(at::get_num_threads())));
-    return model->forward(batch.inputs);
-  };
-  return task;
-}
-
-TEST(ThreadsProbe, R55_TheFastestNumberIsTakenAndTheOldOneStays) {
-  const Batch micro{at::rand({4, 4}), at::zeros({4}, at::kLong)};
-  const int before = at::get_num_threads();
-  at::set_num_threads(4);
-  const auto chosen = [&](std::function<int64_t(int)> milliseconds) {
-    return choose_threads(timed_task(std::move(milliseconds)), micro, Precision::kFp32, Matmul::kTorch);
-  };
-  EXPECT_EQ(chosen([](int threads) { return threads == 1 ? 2 : 60; }).threads, 1);
-  EXPECT_EQ(chosen([](int threads) { return threads == 2 ? 2 : 60; }).threads, 2);
-  const ThreadsChoice many = chosen([](int threads) { return 80 / threads; });
-  EXPECT_EQ(many.threads, 4);
-  EXPECT_THAT(many.reason, AllOf(HasSubstr("4 threads "), HasSubstr(", 1 thread ")));
-  // Where nothing is won clearly, all that were asked for.
-  EXPECT_EQ(chosen([](int) { return 5; }).threads, 4);
-  EXPECT_EQ(at::get_num_threads(), 4);
-  at::set_num_threads(1);
-  EXPECT_EQ(chosen([](int) { return 0; }).reason, "");
-  at::set_num_threads(before);
 }
 
 TEST(PrecisionProbe, R36_AStopEndsTheProbe) {
   int64_t num_calls = 0;
-  const Task task = timed_task([&](int) {
+  torch::nn::Sequential model = small_classifier();
+  Task task = classification_task(model);
+  task.forward = [&](const Batch& batch) mutable {
     ++num_calls;
-    return 1;
-  });
+    return model->forward(batch.inputs);
+  };
   const Batch micro{at::rand({4, 4}), at::zeros({4}, at::kLong)};
   const auto stop = [&] {
     if (num_calls == 2) throw Error(ExitCode::kSigterm, "stopped");
